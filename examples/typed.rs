@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{:?} in {}, age {:?}", pose.position_m, pose.frame, pose.age());
         stopper.stop();
     });
-    while dispatcher.spin_once(Some(Duration::from_millis(10))) != noctule::Spun::Stopped {
+    while dispatcher.spin_once(Some(Duration::from_millis(10))) != noctule::SpinResult::Stopped {
         publisher.publish(&Pose { position_m: [1.0, 2.0, 0.5], frame: "map".into() })?;
     }
     Ok(())

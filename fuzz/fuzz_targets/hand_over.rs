@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Some(again) = noctule::hand_over_again(bytes) {
+    if let Some(again) = noctule::ring_handshake_again(bytes) {
         assert_eq!(again, bytes);
     }
     if let Some(again) = noctule::by_udp_again(bytes) {

@@ -36,7 +36,7 @@ fuzz_target!(|bytes: &[u8]| {
     let control = Shared::new(CONTROL_BYTES);
     let mut writer = (kind & 1 == 0).then(|| {
         let writer = Writer::create(data.memory.clone(), &CONFIG).expect("a ring");
-        writer.roster().attach(control.memory.clone(), u32::from(kind >> 4) % 4).expect("room");
+        writer.reader_table().attach(control.memory.clone(), u32::from(kind >> 4) % 4).expect("room");
         writer
     });
     let mut scribbles = bytes.chunks_exact(11).map(|chunk| {

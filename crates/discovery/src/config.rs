@@ -23,7 +23,7 @@ pub struct DiscoveryConfig {
     /// Nodes of different domains do not see each other. Default 0.
     pub domain: u32,
     /// The port of a host that passes a datagram on to all nodes there, if there is such a port. Default none.
-    pub door_port: Option<u16>,
+    pub well_known_port: Option<u16>,
     /// Between two hellos in the long run; each is shifted by up to a tenth. Default 1 s.
     pub interval: Span,
     /// How long a node counts as present after its last hello; it is asked before it is given up. In a swarm
@@ -39,7 +39,7 @@ impl Default for DiscoveryConfig {
     fn default() -> DiscoveryConfig {
         DiscoveryConfig {
             domain: 0,
-            door_port: None,
+            well_known_port: None,
             interval: Span::from_s(1),
             lifetime: Span::from_s(5),
             budget_bytes_per_s: 16 << 10,

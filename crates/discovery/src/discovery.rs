@@ -16,9 +16,9 @@ use crate::config::{DiscoveryConfig, Identity};
 use crate::endpoint::{Endpoint, EndpointId, EndpointKind};
 use crate::event::{Counters, Destination, Event, Reason, Via};
 use crate::neighbour::{About, Difference, Neighbour, Query};
-use crate::paced::{Bucket, Jitter};
 use crate::path::PathKey;
 use crate::shares::Shares;
+use crate::token_bucket::{Jitter, TokenBucket};
 use crate::trace;
 use crate::types::{Local, Locator};
 use crate::wire::{Body, Datagram, Malformed, NODE_NAME_BYTES_MAX, NodeId, PAGES_LIMIT, Page, PageSet};
@@ -32,11 +32,11 @@ pub const MATCHES_LIMIT: usize = 1024;
 /// Partners of one of our endpoints that are of one node.
 pub const MATCHES_PER_NODE_LIMIT: usize = 128;
 /// Path challenges and responses that wait to be sent.
-const OUTBOX_LIMIT: usize = 256;
+const SEND_QUEUE_LIMIT: usize = 256;
 /// A hello comes once over each network that two nodes share: copies from another address within this time of that from the node's locator mean nothing.
 const SAME_HELLO: Span = Span::from_ms(50);
 /// From so many nodes at one address on, they are sent to by the one port that passes a datagram on to all.
-const DOOR_FROM_NODES: usize = 4;
+const WELL_KNOWN_PORT_FROM_NODES: usize = 4;
 /// Nodes that are said hello to by unicast because theirs came so.
 pub const STATIC_PEERS_LIMIT: usize = 64;
 /// Events that wait for [`Discovery::poll_event`].
@@ -90,7 +90,7 @@ pub struct Discovery {
     timers: BTreeSet<(Instant<Local>, NodeId)>,
     shares: Shares,
     path: PathKey,
-    outbox: VecDeque<(Locator, Body)>,
+    send_queue: VecDeque<(Locator, Body)>,
     started: Instant<Local>,
     start_hellos: usize,
     next_hello: Instant<Local>,
@@ -103,7 +103,7 @@ pub struct Discovery {
     announced: u32,
     leaving: bool,
     generation: u64,
-    budget: Bucket,
+    budget: TokenBucket,
     jitter: Jitter,
     events: VecDeque<Event>,
     counters: Counters,
@@ -137,7 +137,7 @@ impl Discovery {
             mismatched: BTreeSet::new(),
             timers: BTreeSet::new(),
             shares: Shares::default(),
-            outbox: VecDeque::new(),
+            send_queue: VecDeque::new(),
             started: now,
             start_hellos: 0,
             next_hello: now,
@@ -149,7 +149,7 @@ impl Discovery {
             announced: 0,
             leaving: false,
             generation: 0,
-            budget: Bucket::new(config.budget_bytes_per_s, config.budget_saved_bytes, now),
+            budget: TokenBucket::new(config.budget_bytes_per_s, config.budget_saved_bytes, now),
             jitter: Jitter::new(path.seed()),
             path,
             events: VecDeque::new(),
@@ -264,8 +264,8 @@ impl Discovery {
 
     fn post(&mut self, to: Locator, body: Body) {
         // What does not fit is asked for again with the next hello.
-        if self.outbox.len() < OUTBOX_LIMIT {
-            self.outbox.push_back((to, body));
+        if self.send_queue.len() < SEND_QUEUE_LIMIT {
+            self.send_queue.push_back((to, body));
         }
     }
 
@@ -305,7 +305,7 @@ impl Discovery {
     /// When [`poll_transmit`](Discovery::poll_transmit) or
     /// [`handle_timeout`](Discovery::handle_timeout) next have something to do.
     pub fn poll_timeout(&self) -> Instant<Local> {
-        if !self.outbox.is_empty() {
+        if !self.send_queue.is_empty() {
             return self.started;
         }
         // A question has to be paid; a node that is to be given up waits for as long, a few milliseconds.
@@ -324,14 +324,16 @@ impl Discovery {
         }
         let mut learned = Vec::new();
         for mut locators in by_host.into_values() {
-            if let (Some(port), true) = (self.config.door_port, locators.len() >= DOOR_FROM_NODES) {
+            if let (Some(port), true) =
+                (self.config.well_known_port, locators.len() >= WELL_KNOWN_PORT_FROM_NODES)
+            {
                 locators.truncate(1);
                 locators.iter_mut().for_each(|locator| locator.set_port(port));
             }
             learned.extend(locators);
         }
         let is_reached = |peer: &Locator| {
-            let is_whole_host = |fixed: &Locator| Some(fixed.port()) == self.config.door_port;
+            let is_whole_host = |fixed: &Locator| Some(fixed.port()) == self.config.well_known_port;
             let reaches = |fixed: &Locator| fixed == peer || is_whole_host(fixed) && fixed.ip() == peer.ip();
             self.static_peers.iter().any(reaches)
         };
@@ -510,7 +512,7 @@ impl Discovery {
             self.timers.clear();
             return Some((Body::Bye, Destination::Everyone));
         }
-        if let Some((to, body)) = self.outbox.pop_front() {
+        if let Some((to, body)) = self.send_queue.pop_front() {
             if matches!(body, Body::PathChallenge { .. }) {
                 count(&mut self.counters.challenged);
             }

@@ -287,9 +287,10 @@ fn a_node_that_does_not_answer_is_asked_ever_more_rarely() {
 
 #[test]
 fn a_port_that_reaches_a_whole_host_stands_for_its_nodes_and_for_no_others() {
-    let door_port = Some(7_400);
+    let well_known_port = Some(7_400);
     let socket = |last: u8, port: u16| SocketAddr::from(([127, 0, 0, last], port));
-    let mut node = node(DiscoveryConfig { door_port, ..DiscoveryConfig::default() }, vec![socket(1, 7_400)]);
+    let mut node =
+        node(DiscoveryConfig { well_known_port, ..DiscoveryConfig::default() }, vec![socket(1, 7_400)]);
     let mut join = |number: u32, at: SocketAddr| {
         receive(&mut node, id(number), at, Body::Hello(Hello { port: at.port(), ..hello(7) }), START);
         node.unicast_peers().collect::<Vec<_>>()

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::{Arc, Mutex};
 
-use noctule::{Dispatcher, Node, Receive, ReceiveError, Sample, Spun, Stopper, Subscriber};
+use noctule::{Dispatcher, Node, Receive, ReceiveError, Sample, SpinResult, Stopper, Subscriber};
 
 use crate::argument;
 use crate::failure::{Failure, NOTHING, OK, WOKEN, guard};
@@ -160,9 +160,9 @@ pub unsafe extern "C" fn noctule_spin_once(dispatcher: *const DispatcherHandle, 
         let timeout = argument::timeout(timeout_ns);
         let spun = exclusive(&handle.dispatcher, IS_SPINNING)?.spin_once(timeout);
         Ok(match spun {
-            Spun::Called => OK,
-            Spun::TimedOut => NOTHING,
-            Spun::Stopped => WOKEN,
+            SpinResult::Called => OK,
+            SpinResult::TimedOut => NOTHING,
+            SpinResult::Stopped => WOKEN,
         })
     })
 }

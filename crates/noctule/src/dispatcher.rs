@@ -54,7 +54,7 @@ pub trait Receive: AsMut<Subscriber> {
 
 /// The result of [`Dispatcher::spin_once`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spun {
+pub enum SpinResult {
     /// A callback was called, or an error was reported.
     Called,
     /// The time is over.
@@ -138,21 +138,21 @@ impl<'a> Dispatcher<'a> {
 
     /// Calls until it is stopped, or no callback is left.
     pub fn spin(&mut self) {
-        while !self.callbacks.is_empty() && self.spin_once(None) != Spun::Stopped {}
+        while !self.callbacks.is_empty() && self.spin_once(None) != SpinResult::Stopped {}
     }
 
     /// Waits up to `timeout`, or for ever, and calls once.
-    pub fn spin_once(&mut self, timeout: Option<Duration>) -> Spun {
+    pub fn spin_once(&mut self, timeout: Option<Duration>) -> SpinResult {
         loop {
             if self.is_stopped.load(Ordering::Acquire) {
-                return Spun::Stopped;
+                return SpinResult::Stopped;
             }
             match self.set.wait(&mut self.callbacks, timeout) {
                 Ready::Sample(at) => {
                     self.call(at);
-                    return Spun::Called;
+                    return SpinResult::Called;
                 }
-                Ready::TimedOut => return Spun::TimedOut,
+                Ready::TimedOut => return SpinResult::TimedOut,
                 Ready::Woken => {}
             }
         }

@@ -92,7 +92,7 @@ pub use noctule_formats as formats;
 
 pub use age_histogram::{AGE_HISTOGRAM_BYTES, AgeHistogram};
 pub use deadline::DeadlineMissed;
-pub use dispatcher::{DispatchError, Dispatcher, Receive, Spun, Stopper};
+pub use dispatcher::{DispatchError, Dispatcher, Receive, SpinResult, Stopper};
 pub use error::{NodeError, PublishError, ReceiveError, TakeError};
 pub use link_report::LinkReport;
 pub use noctule_discovery::{
@@ -110,8 +110,8 @@ pub use node::{
 };
 pub use notice::{Notice, NoticeHook};
 pub use publisher::{
-    FieldsInPlace, LINGER_DEFAULT, PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime,
-    TypedPublisher, TypedPublisherBuilder,
+    FieldsInPlace, LINGER_DEFAULT, LoanedSample, PAYLOAD_BYTES_DEFAULT, Publisher, PublisherBuilder,
+    SourceTime, TypedPublisher, TypedPublisherBuilder,
 };
 pub use request::{CallError, Client, Failure, Reply, Request, RequestId, Server};
 pub use sample::{Age, Route, Sample, SampleInfo};
@@ -149,6 +149,6 @@ pub fn question_again(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Reads a packet of the hand-over and writes it again; for the fuzzer.
 #[doc(hidden)]
-pub fn hand_over_again(bytes: &[u8]) -> Option<Vec<u8>> {
-    node::hand_over_again(bytes)
+pub fn ring_handshake_again(bytes: &[u8]) -> Option<Vec<u8>> {
+    node::ring_handshake_again(bytes)
 }

@@ -1,41 +1,41 @@
 //! A node: one participant of the swarm, with its topics, its sockets and its thread.
 
-mod alarm;
-mod audience;
 mod changes;
 mod command;
 mod deadlines;
+mod death_detection;
 mod descriptions;
 mod directory;
-mod door;
 mod driver;
+mod dscp;
 mod fallback;
 mod groups;
-mod hand_over;
+mod guid;
 mod histories;
 mod inbound;
 mod kernel_queue;
 mod known;
-mod lead;
 mod links;
-mod local;
-mod marks;
-mod outbox;
 mod overload;
 mod own_readers;
-mod partner;
 mod path;
 mod ping;
 mod ports;
 mod reader_route;
-mod reading;
+mod receive;
 mod remote;
+mod ring_handshake;
+mod same_host;
 mod send;
+mod send_queue;
+mod served_nodes;
+mod socket_lease;
 mod sockets;
 mod state;
-mod suspects;
 mod trace;
 mod unacknowledged;
+mod wake_timer;
+mod well_known_port;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -56,29 +56,29 @@ use noctule_timebase::Instant;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
-pub use self::{outbox::SendCounters, path::PathFigures};
+pub use self::{path::PathFigures, send_queue::SendCounters};
 use crate::clock::{self, LocalClock};
 use crate::deadline::DeadlineMissed;
 use crate::envelope::Envelope;
 use crate::error::NodeError;
 use crate::key_file::KeyFile;
 use crate::notice::{Notice, NoticeHook};
-use crate::shared_topic::{Change, ChangeCount, Offer, PublishedTopic, SubscribedTopic};
+use crate::shared_topic::{Change, ChangeCount, PublishedTopic, RingOwner, SubscribedTopic};
 use crate::swarm_key::SwarmKey;
-use alarm::Alarm;
 use changes::ChangeHook;
 use deadlines::Topic;
 pub use descriptions::DescribeError;
 pub use known::{KnownEndpoint, KnownNode, NodeCounters};
-use lead::Lead;
-use outbox::Outbox;
 pub use ping::{PINGS_LIMIT, PingError};
 use ports::{DISCOVERY_PORT, DOMAIN_MAX};
 pub use reader_route::trace::SCHEMA as RELAY_TRACE_SCHEMA;
+use send_queue::SendQueue;
+use socket_lease::SocketLease;
 use sockets::Sockets;
 use state::State;
 pub use unacknowledged::UNACKNOWLEDGED_BYTES_DEFAULT;
 use unacknowledged::Unacknowledged;
+use wake_timer::WakeTimer;
 
 /// A participant of the swarm. Dropping it says goodbye and ends its thread: keep it as long as its
 /// publishers and subscribers, which then still reach partners they have on this host, and no others.
@@ -100,15 +100,15 @@ pub(crate) struct Shared {
     /// Threads of the application that wait for it: the thread that fills the outbox lets them in.
     state_wanted: AtomicU32,
     /// Locked before `state`, if both are.
-    outbox: Mutex<Outbox>,
+    send_queue: Mutex<SendQueue>,
     /// A thread queued something while another had the outbox.
     outbox_wanted: AtomicBool,
     /// When the outbox must be looked at again, on the raw clock; `i64::MAX` if never.
     check_at_ns: AtomicI64,
     /// When the thread wakes by itself.
-    alarm: Alarm,
+    wake_timer: WakeTimer,
     /// Which thread reads the own socket.
-    lead: Lead,
+    lead: SocketLease,
     /// Wakes the thread.
     kick: OwnedFd,
     stop: AtomicBool,
@@ -244,14 +244,14 @@ impl NodeBuilder {
             host ^= u64::from_le_bytes(seed);
         }
         let me = Identity { id, name: self.name, host, port: sockets.port };
-        let door_port = Some(DISCOVERY_PORT);
-        let config = DiscoveryConfig { domain: self.domain, door_port, ..DiscoveryConfig::default() };
+        let well_known_port = Some(DISCOVERY_PORT);
+        let config = DiscoveryConfig { domain: self.domain, well_known_port, ..DiscoveryConfig::default() };
         let now = Instant::from_ns(clock::now().ns());
         let secret = random::secret().map_err(system("no random numbers"))?;
         let discovery = Discovery::new(config, me, peers, secret, now);
         let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let kick = kick.map_err(|error| system("no eventfd")(error.into()))?;
-        let alarm = Alarm::new().map_err(system("no timer"))?;
+        let wake_timer = WakeTimer::new().map_err(system("no timer"))?;
         let mut state = State::new(id, (discovery, envelope), clock.clone(), exchange_key);
         state.unacknowledged = Unacknowledged::new(self.unacknowledged_bytes_max);
         let shared = Arc::new(Shared {
@@ -261,11 +261,11 @@ impl NodeBuilder {
             changes: state.changes.clone(),
             state: Mutex::new(state),
             state_wanted: AtomicU32::new(0),
-            outbox: Mutex::new(Outbox::new()),
+            send_queue: Mutex::new(SendQueue::new()),
             outbox_wanted: AtomicBool::new(false),
             check_at_ns: AtomicI64::new(i64::MAX),
-            alarm,
-            lead: Lead::new(),
+            wake_timer,
+            lead: SocketLease::new(),
             kick,
             stop: AtomicBool::new(false),
             progress: Condvar::new(),
@@ -340,7 +340,7 @@ impl Node {
 
     /// Counters of datagrams sent over the network, by the way they went.
     pub fn send_counters(&self) -> SendCounters {
-        self.shared.outbox.lock().unwrap_or_else(PoisonError::into_inner).counters()
+        self.shared.send_queue.lock().unwrap_or_else(PoisonError::into_inner).counters()
     }
 
     /// Bytes of samples that nodes of other hosts have still to be sent or to acknowledge, at most
@@ -419,7 +419,7 @@ impl Shared {
             return Err(NodeError::Depth { topic, depth });
         }
         let layout = |cause| NodeError::Layout { topic: topic.clone(), cause };
-        let offer = Offer::new(config).map_err(layout)?;
+        let offer = RingOwner::new(config).map_err(layout)?;
         // Its history is in the ring, so the ring must be there before the first sample.
         let writer = match endpoint.qos.durability {
             Durability::TransientLocal => offer.make_for_here().map_err(|error| NodeError::System {
@@ -585,8 +585,8 @@ pub(crate) fn by_udp_again(bytes: &[u8]) -> Option<Vec<u8>> {
     fallback::Message::decode(bytes).map(|message| message.encode().to_vec())
 }
 
-pub(crate) fn hand_over_again(bytes: &[u8]) -> Option<Vec<u8>> {
-    hand_over::Packet::decode(bytes).map(|(from, packet)| packet.encode(from))
+pub(crate) fn ring_handshake_again(bytes: &[u8]) -> Option<Vec<u8>> {
+    ring_handshake::Packet::decode(bytes).map(|(from, packet)| packet.encode(from))
 }
 
 #[cfg(test)]

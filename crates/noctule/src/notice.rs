@@ -158,7 +158,7 @@ pub enum Notice {
     },
     /// A node loses so much of what goes to a group that it would cost the other readers too much; it is served by
     /// itself.
-    Apart {
+    MulticastDemoted {
         /// The topic.
         topic: String,
         /// The reader's node.
@@ -167,7 +167,7 @@ pub enum Notice {
         loss: f64,
     },
     /// It is served with the others again.
-    Back {
+    MulticastRestored {
         /// The topic.
         topic: String,
         /// The reader's node.
@@ -273,8 +273,8 @@ impl Notice {
             Notice::GivenUp { .. } => "given_up",
             Notice::HeldUp { .. } => "held_up",
             Notice::Unacknowledged { .. } => "unacknowledged",
-            Notice::Apart { .. } => "apart",
-            Notice::Back { .. } => "back",
+            Notice::MulticastDemoted { .. } => "apart",
+            Notice::MulticastRestored { .. } => "back",
             Notice::DeadlineMissed { .. } => "deadline_missed",
             Notice::Unreadable { .. } => "unreadable",
             Notice::ByUdp { .. } => "by_udp",
@@ -372,13 +372,13 @@ impl Notice {
             Notice::Feasible { topic, node } => {
                 write!(f, "topic {topic}, to node {node}: deadline and loss can be kept again")
             }
-            Notice::Apart { topic, node, loss } => write!(
+            Notice::MulticastDemoted { topic, node, loss } => write!(
                 f,
                 "topic {topic}: node {node} loses {:.0} % of what goes to all readers, so it is served by itself; bring it nearer, or \
                  leave multicast out",
                 loss * 100.0
             ),
-            Notice::Back { topic, node } => {
+            Notice::MulticastRestored { topic, node } => {
                 write!(f, "topic {topic}: node {node} is served with the other readers again")
             }
             _ => Ok(()),

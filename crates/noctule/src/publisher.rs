@@ -395,7 +395,7 @@ impl Publisher {
     pub fn publish_in_place(
         &mut self,
         length_bytes: usize,
-        fill: impl FnOnce(&mut Place<'_>),
+        fill: impl FnOnce(&mut LoanedSample<'_>),
     ) -> Result<(), PublishError> {
         if self.topic.is_fresh.load(Ordering::Acquire) {
             self.fetch_ring();
@@ -416,7 +416,7 @@ impl Publisher {
             if let Some(writer) = &mut self.writer
                 && let Ok(mut loan) = writer.loan(length_bytes)
             {
-                fill(&mut Place(Where::Ring(&mut loan)));
+                fill(&mut LoanedSample(Where::Ring(&mut loan)));
                 let wake = loan.commit(exactly(source_time));
                 writer.wake(wake);
             }
@@ -425,7 +425,7 @@ impl Publisher {
         // No reader here, or others elsewhere: the bytes are needed twice, or not at all.
         let mut bytes = vec![0; length_bytes.min(most_bytes.saturating_add(1))];
         if bytes.len() == length_bytes {
-            fill(&mut Place(Where::Heap(&mut bytes)));
+            fill(&mut LoanedSample(Where::Heap(&mut bytes)));
         }
         self.publish_at(&bytes, source_time)
     }
@@ -530,7 +530,7 @@ impl Publisher {
 
 /// Where a sample is being written.
 #[derive(Debug)]
-pub struct Place<'a>(Where<'a>);
+pub struct LoanedSample<'a>(Where<'a>);
 
 #[derive(Debug)]
 enum Where<'a> {
@@ -554,7 +554,7 @@ impl RingPlace for Loan<'_> {
     }
 }
 
-impl Place<'_> {
+impl LoanedSample<'_> {
     /// Length of the sample in bytes.
     pub fn len(&self) -> usize {
         match &self.0 {

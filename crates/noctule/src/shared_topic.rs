@@ -3,18 +3,18 @@
 //! Both sides use this room, and it uses neither: a publisher and a subscriber know their node, the node knows only this.
 
 mod change_count;
-mod offer;
+mod deadline_watches;
 mod progress;
 mod published;
-mod rhythms;
+mod ring_owner;
 mod source;
 mod subscribed;
 
 pub(crate) use change_count::ChangeCount;
-pub(crate) use offer::{
-    Granted, GrantedHere, Offer, Past, RingError, is_out_of_descriptors, map_granted, open_ring,
-};
 pub(crate) use progress::Progress;
 pub(crate) use published::PublishedTopic;
+pub(crate) use ring_owner::{
+    Granted, GrantedHere, Past, RingError, RingOwner, is_out_of_descriptors, map_granted, open_ring,
+};
 pub(crate) use source::{Change, Read, Source, Sources};
 pub(crate) use subscribed::{History, SubscribedTopic};

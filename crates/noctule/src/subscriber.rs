@@ -3,7 +3,7 @@
 //! Every publisher of the topic is a ring of its own, whether it is in this process, in another of this
 //! host, or on another host, whose samples the receiving thread puts into a ring first. So reading and waiting know one thing only.
 
-mod bell;
+mod readiness;
 mod stream;
 mod typed;
 mod wait_set;
@@ -34,7 +34,7 @@ use crate::sample::{Route, Sample, SampleInfo, unpack_widths};
 use crate::shared_topic::{History, Read, Source, Sources, SubscribedTopic};
 use crate::statistics::{Recorder, SubscriberCounters, SubscriberStatistics};
 use crate::topic_formats::ANY_FORMAT;
-use bell::Bell;
+use readiness::Readiness;
 
 /// Polls this long before it sleeps, in [`Wait::Hybrid`].
 const HYBRID_SPIN: Duration = Duration::from_micros(50);
@@ -73,7 +73,7 @@ pub struct Subscriber {
     /// For datagrams, if this subscriber reads the socket.
     datagram: Vec<u8>,
     /// For event loops.
-    bell: Option<Bell>,
+    readiness: Option<Readiness>,
 }
 
 /// Settings of a subscriber, in the words of DDS and ROS 2.
@@ -233,7 +233,7 @@ impl SubscriberBuilder {
             },
             recorder: Recorder::default(),
             datagram: Vec::new(),
-            bell: None,
+            readiness: None,
         })
     }
 }
@@ -403,7 +403,7 @@ impl Subscriber {
                 Ok(None) if self.sources.retire() => self.settle(),
                 Ok(None) => {
                     self.report_progress();
-                    if self.bell.is_none() || !self.arm() {
+                    if self.readiness.is_none() || !self.arm() {
                         return Ok(None);
                     }
                 }
@@ -593,7 +593,7 @@ impl Drop for Subscriber {
         if self.shared.is_in_child() {
             // What the rings' control pages hold is the parent's.
             std::mem::forget(std::mem::take(&mut self.sources));
-            std::mem::forget(self.bell.take());
+            std::mem::forget(self.readiness.take());
         }
         self.shared.remove_subscriber(self.topic.id);
     }

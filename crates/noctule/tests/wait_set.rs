@@ -7,7 +7,8 @@ use std::time::Duration;
 use noctule::clock::LocalClock;
 use noctule::formats::uav_state::Waypoint;
 use noctule::{
-    DispatchError, Dispatcher, Node, Publisher, Ready, ReceiveError, Sample, Spun, Subscriber, Wait, WaitSet,
+    DispatchError, Dispatcher, Node, Publisher, Ready, ReceiveError, Sample, SpinResult, Subscriber, Wait,
+    WaitSet,
 };
 
 const LONG: Option<Duration> = Some(Duration::from_secs(20));
@@ -230,7 +231,7 @@ fn callbacks_run_on_the_thread_that_spins_until_another_stops_it() {
         (bytes, values, calls)
     });
     dispatcher.spin();
-    assert_eq!(dispatcher.spin_once(None), Spun::Stopped, "for good");
+    assert_eq!(dispatcher.spin_once(None), SpinResult::Stopped, "for good");
     drop(other.join().unwrap());
 }
 
@@ -245,14 +246,14 @@ fn a_callback_that_panics_is_named_and_the_others_go_on() {
     dispatcher.on_sample(panicking, |_| panic!("on purpose"));
     dispatcher.on_sample(counting, |_| count += 1);
     bad.publish(b"x").unwrap();
-    assert_eq!(dispatcher.spin_once(LONG), Spun::Called);
+    assert_eq!(dispatcher.spin_once(LONG), SpinResult::Called);
     assert_eq!(dispatcher.callbacks(), 1);
     for _ in 0..3 {
         bad.publish(b"x").unwrap();
         good.publish(b"x").unwrap();
-        assert_eq!(dispatcher.spin_once(LONG), Spun::Called);
+        assert_eq!(dispatcher.spin_once(LONG), SpinResult::Called);
     }
-    assert_eq!(dispatcher.spin_once(Some(Duration::ZERO)), Spun::TimedOut);
+    assert_eq!(dispatcher.spin_once(Some(Duration::ZERO)), SpinResult::TimedOut);
     drop(dispatcher);
     assert_eq!(errors, [DispatchError::Panicked { topic: "bad".into(), message: "on purpose".into() }]);
     assert!(errors[0].to_string().contains("topic bad: the callback panicked (on purpose)"));
@@ -271,12 +272,12 @@ fn a_callback_that_keeps_all_it_may_causes_one_error_and_goes_on_when_it_lets_go
     publisher.publish(b"1").unwrap();
     publisher.publish(b"2").unwrap();
     for _ in 0..5 {
-        assert_eq!(dispatcher.spin_once(LONG), Spun::Called);
+        assert_eq!(dispatcher.spin_once(LONG), SpinResult::Called);
     }
     let errors: Vec<DispatchError> = errors.try_iter().collect();
     assert!(matches!(&errors[..], [DispatchError::Receive(ReceiveError::Take(_))]), "{errors:?}");
     drop(kept.recv().unwrap());
-    assert_eq!(dispatcher.spin_once(LONG), Spun::Called);
+    assert_eq!(dispatcher.spin_once(LONG), SpinResult::Called);
     assert_eq!(kept.recv().unwrap().to_vec(), b"2");
 }
 

@@ -1,6 +1,6 @@
 //! Feasibility of a deadline and a loss target on this path, and the block size that serves them.
 //!
-//! A closed form ([`reach`](crate::reach)) says what could be had on a path that is like the model of it. Paths are not, so the repair
+//! A closed form ([`reach`](crate::residual_loss)) says what could be had on a path that is like the model of it. Paths are not, so the repair
 //! rule's own result counts: the risk that it had to leave its blocks with. Where that stays beyond the target the wish is infeasible; the closed
 //! form says what would be possible instead, and its doubt makes the verdict quicker. What is missed narrowly is still pursued; what is
 //! hopeless is not, for it would only take the line from others, and is tried again ever more seldom.
@@ -8,9 +8,9 @@
 use noctule_timebase::{Instant, Span};
 
 use crate::delay_table::Quantiles;
-use crate::flight::Flight;
 use crate::gilbert::{Gilbert, LossModel};
-use crate::reach::{Feasible, Infeasible, Question, Reach};
+use crate::residual_loss::{Feasible, Infeasible, Question, ResidualLoss};
+use crate::sent_packets::SentPackets;
 use crate::stream::{Bound, Local};
 
 /// Between two looks.
@@ -34,7 +34,7 @@ const TRY_AGAIN_LIMIT: Span = Span::from_s(64);
 
 /// The state of a stream's wish for a loss target by a deadline.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Wish {
+pub enum FeasibilityChange {
     /// It cannot be fulfilled as the path is, with what could be.
     Infeasible(Infeasible),
     /// It can be again.
@@ -135,19 +135,19 @@ impl Feasibility {
         &mut self,
         bound: &Bound,
         interval: Span,
-        flight: &mut Flight,
+        sent_packets: &mut SentPackets,
         now: Instant<Local>,
-    ) -> Option<Wish> {
+    ) -> Option<FeasibilityChange> {
         if now < self.look_at {
             return None;
         }
-        let question = question(bound, interval, flight)?;
+        let question = question(bound, interval, sent_packets)?;
         self.look_at = now + LOOK_AGAIN;
         self.judge(question.answer(), bound.loss_target, now)
     }
 
-    fn judge(&mut self, reach: Reach, target: f64, now: Instant<Local>) -> Option<Wish> {
-        let Reach { block, verdict, .. } = reach;
+    fn judge(&mut self, reach: ResidualLoss, target: f64, now: Instant<Local>) -> Option<FeasibilityChange> {
+        let ResidualLoss { block, verdict, .. } = reach;
         self.block = block;
         let starved = f64::from(self.starved) / f64::from(self.offered.max(1));
         (self.offered, self.starved) = (0, 0);
@@ -169,9 +169,9 @@ impl Feasibility {
             return None;
         }
         if !is_infeasible {
-            return Some(Wish::Feasible);
+            return Some(FeasibilityChange::Feasible);
         }
-        Some(Wish::Infeasible(at_once.unwrap_or(match verdict {
+        Some(FeasibilityChange::Infeasible(at_once.unwrap_or(match verdict {
             Err(Infeasible::BeyondCapacity { feasible }) => {
                 beyond_capacity(feasible.deadline, feasible.loss_target.unwrap_or(0.0).max(left))
             }
@@ -220,11 +220,11 @@ fn beyond_capacity(deadline: Option<Span>, loss_target: f64) -> Infeasible {
 }
 
 /// What the closed form is asked; `None` before the first round trip.
-fn question(bound: &Bound, interval: Span, flight: &mut Flight) -> Option<Question> {
-    let rounds = flight.round_trips()?;
+fn question(bound: &Bound, interval: Span, sent_packets: &mut SentPackets) -> Option<Question> {
+    let rounds = sent_packets.round_trips()?;
     let round = rounds.highest();
-    let (p, mean_burst) = (flight.loss().share(), flight.loss().mean_burst());
-    let model = match flight.loss().model() {
+    let (p, mean_burst) = (sent_packets.loss().share(), sent_packets.loss().mean_burst());
+    let model = match sent_packets.loss().model() {
         LossModel::BurstsInTime { p, mean } => LossModel::BurstsInTime { p, mean },
         _ => LossModel::Bursts { p, mean_burst },
     };
@@ -232,7 +232,7 @@ fn question(bound: &Bound, interval: Span, flight: &mut Flight) -> Option<Questi
         deadline: bound.deadline,
         loss_target: bound.loss_target,
         interval,
-        one_way: flight.ways_there().as_ref().map_or(round / 2, Quantiles::highest),
+        one_way: sent_packets.ways_there().as_ref().map_or(round / 2, Quantiles::highest),
         round,
         channel: Gilbert::new(&model),
     })
@@ -245,9 +245,9 @@ mod tests {
     /// At 200 Hz and 1e-4.
     const ALLOWED: f64 = 0.02;
 
-    fn look(feasibility: &mut Feasibility, risk: f64) -> Option<Wish> {
+    fn look(feasibility: &mut Feasibility, risk: f64) -> Option<FeasibilityChange> {
         feasibility.settle(risk, ALLOWED);
-        feasibility.judge(Reach::infeasible(beyond_capacity(None, 1e-3)), 1e-4, Instant::from_ns(0))
+        feasibility.judge(ResidualLoss::infeasible(beyond_capacity(None, 1e-3)), 1e-4, Instant::from_ns(0))
     }
 
     #[test]

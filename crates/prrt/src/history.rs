@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::config::SAMPLE_OVERHEAD_BYTES;
-use crate::flight::{Carried, Kind};
 use crate::fragment_set::FragmentSet;
+use crate::sent_packets::{Carried, Kind};
 use crate::stream::{Origin, Outgoing, StreamId};
 use crate::trace::{self, Event, GivenUp, Record};
 use crate::wire::{PIECES_MAX, piece_bytes};

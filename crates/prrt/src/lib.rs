@@ -9,13 +9,13 @@
 //! # Approach
 //!
 //! - Samples are cut into fragments of equal length (`sending`) and reassembled (`receiving`, `held`). *Best effort*: sent once, the newest
-//!   wins. *Reliable*: retransmitted until acknowledged (ARQ: `flight`), delivered in order, each once; of a writer that is too fast the oldest
+//!   wins. *Reliable*: retransmitted until acknowledged (ARQ: `sent_packets`), delivered in order, each once; of a writer that is too fast the oldest
 //!   samples are given up (`history`, keep last), and the other side learns where not to wait.
-//!   *Deadline bound*: hybrid ARQ (`bound_sending`): retransmission or repair symbols (FEC: [`erasure`]) while they can be in time, with
+//!   *Deadline bound*: hybrid ARQ (`deadline_sender`): retransmission or repair symbols (FEC: [`erasure`]) while they can be in time, with
 //!   the least redundancy that keeps a loss target (`repair`).
 //! - Path MTU discovery (`congestion/path_mtu`): datagrams are as long as the path carries; probes go while samples need several.
-//! - Feedback (ACK and NACK: `arrivals`) is piggybacked on samples that go the other way, else sent alone. RTT: `round_trip`; loss
-//!   detection and retransmission time-out (RTO): `flight`.
+//! - Feedback (ACK and NACK: `ack_state`) is piggybacked on samples that go the other way, else sent alone. RTT: `round_trip`; loss
+//!   detection and retransmission time-out (RTO): `sent_packets`.
 //! - Congestion control (`congestion`): short queues, a fair share beside CUBIC TCP, and no decrease for random
 //!   losses. The rest waits in a queue of limited length. Flow control: `flow_control`.
 //! - Datagrams of an earlier or later session of either node are recognised by the session number and dropped.
@@ -34,43 +34,43 @@ pub mod group;
 pub mod loss;
 pub mod trace;
 
-mod arrivals;
+mod ack_state;
 mod association;
 mod block;
-mod bound_receiving;
-mod bound_sending;
+mod block_decoder;
 mod config;
 mod congestion;
 mod counters;
+mod deadline_receiver;
+mod deadline_sender;
 mod delay_table;
 mod feasibility;
-mod flight;
 mod flow_control;
 mod fragment_set;
 mod gilbert;
-mod held;
 mod history;
 mod link;
 mod path;
-mod reach;
+mod reassembly;
 mod receiving;
 mod repair;
-mod repaired;
-mod rhythm;
+mod residual_loss;
 mod round_trip;
+mod sample_interval;
 mod sending;
 mod sent_counters;
+mod sent_packets;
 #[cfg(test)]
 mod specification;
 mod stream;
 mod wire;
 
-pub use bound_receiving::ReceivedCounters;
 pub use config::{LinkConfig, SAMPLE_OVERHEAD_BYTES};
 pub use counters::LinkCounters;
-pub use feasibility::Wish;
+pub use deadline_receiver::ReceivedCounters;
+pub use feasibility::FeasibilityChange;
 pub use link::{BATCH_LIMIT, Link};
-pub use reach::{Feasible, Infeasible};
+pub use residual_loss::{Feasible, Infeasible};
 pub use sending::SendError;
 pub use sent_counters::SentCounters;
 pub use stream::{Arrival, Bound, Class, Delivered, Local, Order, Origin, Outgoing, Stamps, StreamId};

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use noctule_timebase::{Instant, Span};
 
-use crate::arrivals::Arrivals;
+use crate::ack_state::AckState;
 use crate::association::Association;
-use crate::bound_receiving::{BoundReceiving, ReceivedCounters};
 use crate::config::{DATAGRAM_BYTES, LinkConfig};
 use crate::congestion::path_mtu::{PathMtu, Sizes};
 use crate::congestion::window::WindowLimits;
 use crate::counters::LinkCounters;
-use crate::feasibility::Wish;
-use crate::flight::Flight;
+use crate::deadline_receiver::{DeadlineReceiver, ReceivedCounters};
+use crate::feasibility::FeasibilityChange;
 use crate::path::ACK_DELAY_PARTS;
 use crate::receiving::{Receiving, Sink};
 use crate::sending::{Piggyback, SendError, Sending};
 use crate::sent_counters::SentCounters;
+use crate::sent_packets::SentPackets;
 use crate::stream::{Arrival, Class, Delivered, Local, Outgoing, Stamps, StreamId};
 use crate::trace::{self, Event, Record};
 use crate::wire::{self, Fragment, Load, Malformed, Place, Service};
@@ -37,8 +37,8 @@ pub struct Link {
     association: Association,
     sending: Sending,
     receiving: Receiving,
-    bound_receiving: BoundReceiving,
-    arrivals: Arrivals,
+    deadline_receiver: DeadlineReceiver,
+    ack_state: AckState,
     stamps: Option<Stamps>,
     /// Bytes of feedback that may be sent on their own.
     feedback_bytes: usize,
@@ -55,17 +55,17 @@ impl Link {
         let initial_bytes = config.datagram_bytes_initial.clamp(base_bytes, max_bytes);
         let sizes = Sizes { base_bytes, initial_bytes, max_bytes, envelope_bytes: config.envelope_bytes };
         let limits = WindowLimits {
-            packet_bytes: Flight::cost(initial_bytes),
+            packet_bytes: SentPackets::cost(initial_bytes),
             initial_bytes: config.window_bytes_initial,
             max_bytes: config.window_bytes_max,
         };
-        let flight = Flight::new(limits, PathMtu::new(sizes, now), now);
+        let sent_packets = SentPackets::new(limits, PathMtu::new(sizes, now), now);
         Link {
             association: Association::new(config.session, config.id),
-            sending: Sending::new(config.queue_bytes_max, flight),
+            sending: Sending::new(config.queue_bytes_max, sent_packets),
             receiving: Receiving::new(&config),
-            bound_receiving: BoundReceiving::default(),
-            arrivals: Arrivals::default(),
+            deadline_receiver: DeadlineReceiver::default(),
+            ack_state: AckState::default(),
             stamps: None,
             feedback_bytes: 0,
             feedback_waits: false,
@@ -78,9 +78,9 @@ impl Link {
     pub fn expect(&mut self, writer: StreamId, payload_bytes_max: u32, class: Class) {
         if let Class::DeadlineBound(bound) = class {
             self.receiving.forget(writer);
-            self.bound_receiving.expect(writer, payload_bytes_max, bound);
+            self.deadline_receiver.expect(writer, payload_bytes_max, bound);
         } else {
-            self.bound_receiving.forget(writer, self.receiving.room());
+            self.deadline_receiver.forget(writer, self.receiving.room());
             self.receiving.expect(writer, payload_bytes_max, class == Class::Reliable);
         }
     }
@@ -100,7 +100,7 @@ impl Link {
     /// Samples of `writer` of the other node are no longer wanted.
     pub fn forget(&mut self, writer: StreamId) {
         self.receiving.forget(writer);
-        self.bound_receiving.forget(writer, self.receiving.room());
+        self.deadline_receiver.forget(writer, self.receiving.room());
     }
 
     /// Queues one sample for the other node. If its writer has [`Outgoing::depth`] samples that have not begun to be
@@ -185,7 +185,7 @@ impl Link {
             return Ok(());
         }
         let own_packet = self.sending.packets().0;
-        let reference = self.association.reference(self.arrivals.next(), own_packet, arrival.now);
+        let reference = self.association.reference(self.ack_state.next(), own_packet, arrival.now);
         let datagram =
             wire::Datagram::decode(body, &reference).inspect_err(|_| self.counters.malformed += 1)?;
         self.association.observe_clock(arrival.own_ns, arrival.came);
@@ -228,7 +228,7 @@ impl Link {
             Load::Blocked(blocked) => return self.receiving.handle_blocked(*blocked, &mut sink),
             Load::Parity(parity) => {
                 let room = self.receiving.room();
-                let deadline = self.bound_receiving.handle_parity(parity, arrival, (room, &mut sink));
+                let deadline = self.deadline_receiver.handle_parity(parity, arrival, (room, &mut sink));
                 (parity.place.packet, true, deadline.map(|deadline| ack_delay(deadline, parity.place)))
             }
             Load::Fragment(fragment) => match fragment.service {
@@ -241,13 +241,14 @@ impl Link {
                 }
                 Service::Bound(place) => {
                     let room = self.receiving.room();
-                    let expected = self.bound_receiving.handle_fragment(fragment, arrival, (room, &mut sink));
+                    let expected =
+                        self.deadline_receiver.handle_fragment(fragment, arrival, (room, &mut sink));
                     let is_in_time = expected.is_none_or(|(_, is_in_time)| is_in_time);
                     (place.packet, is_in_time, expected.map(|(deadline, _)| ack_delay(deadline, place)))
                 }
             },
         };
-        self.arrivals.record(packet, taken, deadline, arrival);
+        self.ack_state.record(packet, taken, deadline, arrival);
     }
 
     /// Takes in a piece of an expected stream that came another way, such as to a [`group`](crate::group); `is_repaired` if
@@ -261,9 +262,9 @@ impl Link {
     ) {
         self.counters.at(arrival.now);
         let mut sink = Sink { counters: &mut self.counters, deliver };
-        if self.bound_receiving.counters(fragment.writer).is_some() {
+        if self.deadline_receiver.counters(fragment.writer).is_some() {
             let room = self.receiving.room();
-            self.bound_receiving.handle_piece(fragment, is_repaired, arrival, (room, &mut sink));
+            self.deadline_receiver.handle_piece(fragment, is_repaired, arrival, (room, &mut sink));
         } else {
             let whole = Fragment { service: Service::BestEffort, ..*fragment };
             self.receiving.handle_fragment(&whole, &mut sink);
@@ -275,8 +276,8 @@ impl Link {
         self.counters.at(now);
         let mut sink = Sink { counters: &mut self.counters, deliver };
         let room = self.receiving.room();
-        if self.bound_receiving.handle_timeout(now, (room, &mut sink)) {
-            self.arrivals.demand(now);
+        if self.deadline_receiver.handle_timeout(now, (room, &mut sink)) {
+            self.ack_state.request_ack(now);
         }
     }
 
@@ -297,8 +298,8 @@ impl Link {
     }
 
     /// A wish of one of our streams that cannot be fulfilled as the path is, or can be again; each change once.
-    pub fn poll_wish(&mut self, now: Instant<Local>) -> Option<(StreamId, Wish)> {
-        self.sending.poll_wish(now)
+    pub fn poll_feasibility_change(&mut self, now: Instant<Local>) -> Option<(StreamId, FeasibilityChange)> {
+        self.sending.poll_feasibility_change(now)
     }
 
     /// Counters of one of our streams with a deadline; `None` if nothing was sent.
@@ -308,7 +309,7 @@ impl Link {
 
     /// Counters of a stream with a deadline that is expected; `None` if it is not.
     pub fn received(&self, writer: StreamId) -> Option<ReceivedCounters> {
-        self.bound_receiving.counters(writer)
+        self.deadline_receiver.counters(writer)
     }
 
     /// Share of our numbered datagrams that the path loses, 0 to 1, and the mean number lost in a row.
@@ -351,7 +352,7 @@ impl Link {
             head: self.association.head(next, acknowledged, now),
             long: self.association.long(next, now),
             clock_ns: self.association.clock_ns(now),
-            feedback: self.arrivals.feedback(now),
+            feedback: self.ack_state.feedback(now),
             bytes_max: self.datagram_bytes(),
         }
     }
@@ -365,7 +366,7 @@ impl Link {
     fn poll(&mut self, now: Instant<Local>, only_urgent: bool, out: &mut Vec<u8>) -> bool {
         self.counters.at(now);
         self.sending.handle_timeout(now, &mut self.counters);
-        let is_due = self.arrivals.due().is_some_and(|due| due <= now);
+        let is_due = self.ack_state.due().is_some_and(|due| due <= now);
         let goes_first = is_due && self.feedback_waits;
         let flow = if goes_first { None } else { self.poll_flow(now) };
         let must_send = is_due || flow.is_some() || self.association.owes_opening();
@@ -389,7 +390,7 @@ impl Link {
             let cost = if is_question { 0 } else { out.len() - before };
             let Some(left) = self.feedback_bytes.checked_sub(cost) else {
                 self.counters.feedback_withheld += 1;
-                self.arrivals.feedback_sent(now);
+                self.ack_state.feedback_sent(now);
                 out.truncate(before);
                 // Samples may wait behind a limit; it is asked for again.
                 return is_limit && self.poll(now, only_urgent, out);
@@ -399,7 +400,7 @@ impl Link {
         self.association.sent(piggyback.head, now);
         self.feedback_waits = piggyback.feedback.is_some();
         if let Some(feedback) = feedback.filter(|_| !self.feedback_waits) {
-            self.arrivals.feedback_sent(now);
+            self.ack_state.feedback_sent(now);
             let (newest, missing) = (feedback.newest, trace::missing(&feedback));
             self.counters.note(|| Event::AckSent { newest, missing, piggybacked: carries_sample });
         }
@@ -411,7 +412,7 @@ impl Link {
     /// When [`poll_transmit`](Link::poll_transmit) may next have something although nothing was sent or
     /// taken in since it said `false`. Earlier is harmless; later delays repetitions.
     pub fn poll_timeout(&self) -> Option<Instant<Local>> {
-        let due = [self.sending.timeout(), self.arrivals.due(), self.bound_receiving.timeout()];
+        let due = [self.sending.timeout(), self.ack_state.due(), self.deadline_receiver.timeout()];
         due.into_iter().flatten().min()
     }
 

@@ -54,14 +54,14 @@ impl LossEstimator {
     }
 
     /// The fate of the next packet in the order of sending.
-    pub fn handle_fate(&mut self, lost: bool, sent_at: Instant<Local>) {
+    pub fn handle_outcome(&mut self, lost: bool, sent_at: Instant<Local>) {
         let kept = (-1.0 / MEMORY_PACKETS).exp();
         let begins = lost && !self.before.is_some_and(|(was_lost, _)| was_lost);
         self.packets = self.packets * kept + 1.0;
         self.lost = self.lost * kept + f64::from(u8::from(lost));
         self.bursts = self.bursts * kept + f64::from(u8::from(begins));
         if let Some((was_lost, before)) = self.before {
-            self.time.handle_fate((was_lost, lost), sent_at - before);
+            self.time.handle_outcome((was_lost, lost), sent_at - before);
         }
         self.before = Some((lost, sent_at));
     }
@@ -142,7 +142,7 @@ impl TimedLoss {
         if self.total_ns > 0.0 { (self.lost_ns / self.total_ns).clamp(1e-6, LOSS_MAX) } else { 1e-6 }
     }
 
-    fn handle_fate(&mut self, (was_lost, lost): (bool, bool), pause: Span) {
+    fn handle_outcome(&mut self, (was_lost, lost): (bool, bool), pause: Span) {
         let kept = (-1.0 / MEMORY_PACKETS).exp();
         let stands_for = pause.clamp(Span::ZERO, STANDS_FOR_MAX).ns() as f64;
         self.total_ns = self.total_ns * kept + stands_for;
@@ -206,7 +206,7 @@ mod tests {
             let pause = Span::from_ms(*pause_ms);
             now += pause;
             lost = random.chance(channel.lost_after(1, pause, lost));
-            estimator.handle_fate(lost, now);
+            estimator.handle_outcome(lost, now);
         }
     }
 
@@ -299,7 +299,8 @@ mod tests {
         for round in 0..10_000_u64 {
             // In whatever order, all at once or an age apart.
             let lost = if round < 5_000 { round < 2_000 } else { random.chance(0.5) };
-            estimator.handle_fate(lost, Instant::from_ns((random.bits() >> (random.bits() % 64)) as i64 / 2));
+            estimator
+                .handle_outcome(lost, Instant::from_ns((random.bits() >> (random.bits() % 64)) as i64 / 2));
             let (p, sane) = match estimator.model() {
                 LossModel::Bursts { p, mean_burst } => (p, mean_burst >= 1.0 && mean_burst.is_finite()),
                 LossModel::BurstsInTime { p, mean } => (p, mean > Span::ZERO),

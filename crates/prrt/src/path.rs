@@ -3,8 +3,8 @@
 use noctule_timebase::{Instant, Span};
 
 use crate::delay_table::Quantiles;
-use crate::flight::Flight;
 use crate::gilbert::{Departure, Gilbert};
+use crate::sent_packets::SentPackets;
 use crate::stream::Local;
 
 /// Before a round trip has been measured it is assumed to be this long.
@@ -63,27 +63,27 @@ const ACK_DELAY_LOSS_MAX: f64 = 0.01;
 
 impl Path {
     /// How it is now, with what can be relied on. One way is half a round trip only if the other side's clock is not known.
-    pub(crate) fn of(flight: &mut Flight, lateness: Span, now: Instant<Local>) -> Path {
-        let rounds = flight.round_trips().unwrap_or(Quantiles::all(ROUND_TRIP_PRIOR));
+    pub(crate) fn of(sent_packets: &mut SentPackets, lateness: Span, now: Instant<Local>) -> Path {
+        let rounds = sent_packets.round_trips().unwrap_or(Quantiles::all(ROUND_TRIP_PRIOR));
         let round = rounds.highest() + lateness + STAMP_ERROR;
         let one_way =
-            flight.ways_there().as_ref().map_or(rounds.highest() / 2, Quantiles::highest) + lateness;
+            sent_packets.ways_there().as_ref().map_or(rounds.highest() / 2, Quantiles::highest) + lateness;
         Path {
             one_way,
             round,
             rounds,
-            long: flight
+            long: sent_packets
                 .round_trip()
                 .map_or([ROUND_TRIP_PRIOR / 2, ROUND_TRIP_PRIOR], |trip| trip.with_variations(lateness)),
-            known: flight.known(),
-            next: flight.next_number(),
-            heard_at: flight.heard_at(),
-            channel: flight.channel(),
-            is_limited: flight.pace().limit_bytes_per_s().is_some(),
-            is_doubtful: flight.pace().is_doubtful(),
-            may_repair: flight.allows_repair(now),
-            soonest: flight.floor() / 2,
-            capacity_bytes_per_s: flight.capacity_bytes_per_s(),
+            known: sent_packets.known(),
+            next: sent_packets.next_number(),
+            heard_at: sent_packets.heard_at(),
+            channel: sent_packets.channel(),
+            is_limited: sent_packets.pace().limit_bytes_per_s().is_some(),
+            is_doubtful: sent_packets.pace().is_doubtful(),
+            may_repair: sent_packets.allows_repair(now),
+            soonest: sent_packets.floor() / 2,
+            capacity_bytes_per_s: sent_packets.capacity_bytes_per_s(),
             lateness,
         }
     }

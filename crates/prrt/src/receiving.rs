@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use crate::config::LinkConfig;
 use crate::counters::LinkCounters;
 use crate::flow_control::Credit;
-use crate::held::{Held, Room};
+use crate::reassembly::{Reassembly, Room};
 use crate::stream::{Delivered, Origin, StreamId};
 use crate::trace::{self, Event, Record};
 use crate::wire::{Blocked, Fragment, Limit, Service};
@@ -39,7 +39,7 @@ struct Reader {
     last_sequence: Option<u64>,
     /// Lowest key that may still be delivered. Unknown before the first datagram.
     next: Option<u64>,
-    held: BTreeMap<u64, Held>,
+    held: BTreeMap<u64, Reassembly>,
     /// For how many more there is room, if the reader has reported it.
     credit: Option<Credit>,
 }
@@ -166,7 +166,7 @@ impl Receiving {
         let Receiving { readers, room, .. } = self;
         let Some(reader) = readers.get_mut(&fragment.writer) else { return false };
         let taken = reader.hold(fragment, room, sink.counters);
-        if in_order && reader.held.get(&key).is_some_and(Held::is_whole) {
+        if in_order && reader.held.get(&key).is_some_and(Reassembly::is_whole) {
             reader.skip_to(key, room, sink);
         }
         taken

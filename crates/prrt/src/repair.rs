@@ -24,7 +24,7 @@ use noctule_timebase::{Instant, Span};
 
 use crate::gilbert::{AllLost, Departure, Shortfall, Unknown};
 use crate::path::{Path, Pending};
-use crate::rhythm::grace;
+use crate::sample_interval::grace;
 use crate::stream::Local;
 
 /// Feedback is missing when it comes so much later than expected, in parts of the interval.

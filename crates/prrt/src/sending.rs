@@ -1,6 +1,6 @@
 //! The sender of reliable and best-effort samples: queue, fragmentation, retransmission, turns among writers.
 //!
-//! Samples with a deadline go first, and repairs among them ([`bound_sending`](crate::bound_sending)). Writers take turns, a datagram each, so
+//! Samples with a deadline go first, and repairs among them ([`deadline_sender`](crate::deadline_sender)). Writers take turns, a datagram each, so
 //! that a camera does not hold up an inertial sensor. What was lost goes before what is new. What was refused (its reader may not be there yet) rests before it is retransmitted,
 //! so that it cannot fill the line.
 
@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use noctule_timebase::{Instant, Span};
 
-use crate::bound_sending::{BoundSending, HEADER_BYTES as BOUND_HEADER_BYTES};
 use crate::config::SAMPLE_OVERHEAD_BYTES;
 use crate::congestion::path_mtu::PathMtu;
-use crate::feasibility::Wish;
-use crate::flight::{Carried, Fate, Flight, Kind};
+use crate::deadline_sender::{DeadlineSender, HEADER_BYTES as BOUND_HEADER_BYTES};
+use crate::feasibility::FeasibilityChange;
 use crate::flow_control::{QUESTION_PAUSE_MAX, Waiting};
 use crate::history::{Queued, Stream, arrived};
 use crate::round_trip::RoundTrip;
 use crate::sent_counters::SentCounters;
+use crate::sent_packets::{Carried, Kind, PacketOutcome, SentPackets};
 use crate::stream::{Arrival, Class, Local, Outgoing, StreamId};
 use crate::trace::{self, Event, GivenUp, LossRule, Part, Record, Sending as Purpose};
 use crate::wire::{
@@ -82,8 +82,8 @@ pub(crate) struct Sending {
     resting: VecDeque<(Instant<Local>, Carried)>,
     /// Writers whose readers take nothing more.
     waiting: Waiting,
-    bound: BoundSending,
-    flight: Flight,
+    bound: DeadlineSender,
+    sent_packets: SentPackets,
     /// Something reliable waits for its turn in time or for the window.
     paced: bool,
     /// Kept from one parity symbol to the next.
@@ -94,9 +94,9 @@ pub(crate) struct Sending {
 
 impl Sending {
     /// The flight's datagrams must leave room for a header and a byte.
-    pub(crate) fn new(queue_bytes_max: usize, flight: Flight) -> Sending {
+    pub(crate) fn new(queue_bytes_max: usize, sent_packets: SentPackets) -> Sending {
         Sending {
-            piece_bytes_max: flight.path_mtu().datagram_bytes() - HEADER_BYTES_MAX,
+            piece_bytes_max: sent_packets.path_mtu().datagram_bytes() - HEADER_BYTES_MAX,
             queue_bytes_max,
             queue_bytes: 0,
             streams: BTreeMap::new(),
@@ -104,8 +104,8 @@ impl Sending {
             lost: VecDeque::new(),
             resting: VecDeque::new(),
             waiting: Waiting::default(),
-            bound: BoundSending::new(),
-            flight,
+            bound: DeadlineSender::new(),
+            sent_packets,
             paced: false,
             parity: Vec::new(),
             given_up: BTreeMap::new(),
@@ -121,17 +121,17 @@ impl Sending {
         now: Instant<Local>,
         counters: &mut Record,
     ) -> Result<(), SendError> {
-        self.flight.path_mtu_mut().demand(sample.payload.len() + HEADER_BYTES_MAX, now);
+        self.sent_packets.path_mtu_mut().demand(sample.payload.len() + HEADER_BYTES_MAX, now);
         self.follow_path(counters);
         if let Class::DeadlineBound(bound) = sample.class {
             let pieces = sample.payload.len() / self.piece_bytes_max + 1;
-            self.flight.offer(sample.payload.len() + pieces * BOUND_HEADER_BYTES, bound.deadline, now);
+            self.sent_packets.offer(sample.payload.len() + pieces * BOUND_HEADER_BYTES, bound.deadline, now);
             let room = self.queue_bytes_max.saturating_sub(self.queue_bytes);
             self.bound.send(sample, bound, (self.piece_bytes_max, room), (now, counters));
             return Ok(());
         }
         // As many as there would be at most, should the path become narrower.
-        let piece_bytes_min = self.flight.path_mtu().base_bytes() - HEADER_BYTES_MAX;
+        let piece_bytes_min = self.sent_packets.path_mtu().base_bytes() - HEADER_BYTES_MAX;
         if sample.payload.len().div_ceil(piece_bytes_min) > usize::from(PIECES_MAX) {
             counters.refused_too_long += 1;
             return Err(SendError::TooLong);
@@ -273,35 +273,36 @@ impl Sending {
         counters: &mut Record,
     ) -> Option<Instant<Local>> {
         let now = arrival.now;
-        let Sending { flight, streams, queue_bytes, lost, resting, bound, .. } = self;
-        let known = flight.handle_feedback(feedback, (arrival.came, now), &mut |fate, packet, carried| {
-            counters.lost_packets += u64::from(matches!(fate, Fate::Lost(_)));
-            counters.note(|| {
-                let part = part(streams, bound, carried);
-                match fate {
-                    Fate::Arrived => Event::Acknowledged { packet, part },
-                    Fate::Refused => Event::Refused { packet, part },
-                    Fate::Lost(rule) => Event::Lost { packet, part, rule },
+        let Sending { sent_packets, streams, queue_bytes, lost, resting, bound, .. } = self;
+        let known =
+            sent_packets.handle_feedback(feedback, (arrival.came, now), &mut |outcome, packet, carried| {
+                counters.lost_packets += u64::from(matches!(outcome, PacketOutcome::Lost(_)));
+                counters.note(|| {
+                    let part = part(streams, bound, carried);
+                    match outcome {
+                        PacketOutcome::Arrived => Event::Acknowledged { packet, part },
+                        PacketOutcome::Refused => Event::Refused { packet, part },
+                        PacketOutcome::Lost(rule) => Event::Lost { packet, part, rule },
+                    }
+                });
+                match outcome {
+                    _ if carried.kind == Kind::Symbol => bound.settle(outcome, packet, carried, now),
+                    PacketOutcome::Arrived => *queue_bytes -= arrived(streams, carried),
+                    PacketOutcome::Refused => {
+                        if let Some(stream) = streams.get_mut(&carried.writer) {
+                            stream.refused(carried.position);
+                        }
+                        let at = resting.partition_point(|(other, _)| *other <= now + REST);
+                        resting.insert(at, (now + REST, carried));
+                    }
+                    PacketOutcome::Lost(_) => lost.push_back(carried),
                 }
             });
-            match fate {
-                _ if carried.kind == Kind::Symbol => bound.settle(fate, packet, carried, now),
-                Fate::Arrived => *queue_bytes -= arrived(streams, carried),
-                Fate::Refused => {
-                    if let Some(stream) = streams.get_mut(&carried.writer) {
-                        stream.refused(carried.position);
-                    }
-                    let at = resting.partition_point(|(other, _)| *other <= now + REST);
-                    resting.insert(at, (now + REST, carried));
-                }
-                Fate::Lost(_) => lost.push_back(carried),
-            }
-        });
         counters.impossible_feedback += u64::from(known.is_none());
         let left = known.flatten();
         if let (Some(left), Some(peer_ns)) = (left, arrival.peer_ns) {
             let left_peer_ns = peer_ns.saturating_sub((now - left).ns());
-            flight.measure_way_there(Span::from_ns(feedback.arrived_ns.saturating_sub(left_peer_ns)));
+            sent_packets.measure_way_there(Span::from_ns(feedback.arrived_ns.saturating_sub(left_peer_ns)));
         }
         left
     }
@@ -313,8 +314,8 @@ impl Sending {
 
     /// Gives up packets whose time-out has passed, wakes fragments that have rested.
     pub(crate) fn handle_timeout(&mut self, now: Instant<Local>, counters: &mut Record) {
-        let Sending { flight, lost, streams, bound, .. } = self;
-        let passed = flight.handle_timeout(now, &mut |_, packet, carried| {
+        let Sending { sent_packets, lost, streams, bound, .. } = self;
+        let passed = sent_packets.handle_timeout(now, &mut |_, packet, carried| {
             counters.lost_packets += 1;
             let rule = LossRule::Timeout;
             counters.note(|| Event::Lost { packet, part: part(streams, bound, carried), rule });
@@ -338,13 +339,13 @@ impl Sending {
 
     /// Datagrams are as long as the path carries from now on.
     fn follow_path(&mut self, counters: &mut Record) {
-        let piece_bytes_max = self.flight.path_mtu().datagram_bytes() - HEADER_BYTES_MAX;
+        let piece_bytes_max = self.sent_packets.path_mtu().datagram_bytes() - HEADER_BYTES_MAX;
         if piece_bytes_max == self.piece_bytes_max {
             return;
         }
         counters.path_narrowed += u64::from(piece_bytes_max < self.piece_bytes_max);
         self.piece_bytes_max = piece_bytes_max;
-        self.flight.resize();
+        self.sent_packets.resize();
         self.bound.give_up_longer(piece_bytes_max);
         for (writer, stream) in &mut self.streams {
             stream.cut_again(*writer, piece_bytes_max, &mut self.lost);
@@ -353,17 +354,17 @@ impl Sending {
 
     /// The number of the next packet, and the highest that is known to have arrived.
     pub(crate) fn packets(&self) -> (u64, u64) {
-        (self.flight.next_number(), self.flight.newest_arrived())
+        (self.sent_packets.next_number(), self.sent_packets.newest_arrived())
     }
 
     /// How long datagrams may be.
     pub(crate) fn path_mtu(&self) -> &PathMtu {
-        self.flight.path_mtu()
+        self.sent_packets.path_mtu()
     }
 
     /// The same, to be changed.
     pub(crate) fn path_mtu_mut(&mut self) -> &mut PathMtu {
-        self.flight.path_mtu_mut()
+        self.sent_packets.path_mtu_mut()
     }
 
     /// Whether [`poll_transmit`](Sending::poll_transmit) would find nothing now: that is asked after each datagram that comes, and less
@@ -386,23 +387,23 @@ impl Sending {
         out: &mut Vec<u8>,
         counters: &mut Record,
     ) -> bool {
-        if let Some(next) = self.bound.next(&mut self.flight, now, counters) {
+        if let Some(next) = self.bound.next(&mut self.sent_packets, now, counters) {
             let load = self.bound.load(&next, &mut self.parity);
             let before = out.len();
             piggyback.encode(load, out);
-            let (packet, bytes) = (Some(self.flight.next_number()), (out.len() - before) as u64);
+            let (packet, bytes) = (Some(self.sent_packets.next_number()), (out.len() - before) as u64);
             let why = next.purpose();
             counters.note(|| Event::Sent { packet, part: self.bound.part(next.carried), bytes, why });
-            self.lost.extend(self.flight.sent(next.carried, out.len() - before, now));
+            self.lost.extend(self.sent_packets.sent(next.carried, out.len() - before, now));
             return true;
         }
-        let packet = self.flight.next_number();
-        if let Some(bytes) = self.flight.path_mtu_mut().poll_probe(packet, now) {
+        let packet = self.sent_packets.next_number();
+        if let Some(bytes) = self.sent_packets.path_mtu_mut().poll_probe(packet, now) {
             counters.path_probes += 1;
             self.transmit_probe(bytes, now, piggyback, out);
             return true;
         }
-        let may_send = self.flight.ready_at().is_some_and(|ready| ready <= now);
+        let may_send = self.sent_packets.ready_at().is_some_and(|ready| ready <= now);
         self.paced = !may_send && !self.lost.is_empty();
         let is_held_back = |kind| only_urgent && !matches!(kind, Kind::Piece { count: 1 });
         if may_send {
@@ -449,8 +450,8 @@ impl Sending {
     /// When [`handle_timeout`](Sending::handle_timeout) next has something to do.
     pub(crate) fn timeout(&self) -> Option<Instant<Local>> {
         let rested = self.resting.front().map(|(until, _)| *until);
-        let paced = self.flight.ready_at().filter(|_| self.paced);
-        self.flight
+        let paced = self.sent_packets.ready_at().filter(|_| self.paced);
+        self.sent_packets
             .timeout()
             .into_iter()
             .chain(rested)
@@ -462,7 +463,7 @@ impl Sending {
     }
 
     pub(crate) fn round_trip(&self) -> Option<RoundTrip> {
-        self.flight.round_trip()
+        self.sent_packets.round_trip()
     }
 
     /// What was sent of a stream with a deadline.
@@ -471,18 +472,21 @@ impl Sending {
     }
 
     /// What can be had of the wishes of streams.
-    pub(crate) fn poll_wish(&mut self, now: Instant<Local>) -> Option<(StreamId, Wish)> {
-        self.bound.poll_wish(&mut self.flight, now)
+    pub(crate) fn poll_feasibility_change(
+        &mut self,
+        now: Instant<Local>,
+    ) -> Option<(StreamId, FeasibilityChange)> {
+        self.bound.poll_feasibility_change(&mut self.sent_packets, now)
     }
 
     /// What the path carried while it was full.
     pub(crate) fn capacity_bytes_per_s(&self) -> Option<f64> {
-        self.flight.capacity_bytes_per_s()
+        self.sent_packets.capacity_bytes_per_s()
     }
 
     /// Share of datagrams lost, and the mean number in a row.
     pub(crate) fn loss(&self) -> (f64, f64) {
-        (self.flight.loss().share(), self.flight.loss().mean_burst())
+        (self.sent_packets.loss().share(), self.sent_packets.loss().mean_burst())
     }
 
     /// Bytes of the samples held, with [`SAMPLE_OVERHEAD_BYTES`] each.
@@ -507,7 +511,7 @@ impl Sending {
     fn note_sent(&self, carried: Carried, why: Purpose, bytes: usize, counters: &mut Record) {
         counters.note(|| {
             let is_reliable = self.streams.get(&carried.writer).is_some_and(|stream| stream.reliable);
-            let packet = is_reliable.then(|| self.flight.next_number().saturating_sub(1));
+            let packet = is_reliable.then(|| self.sent_packets.next_number().saturating_sub(1));
             let part = part(&self.streams, &self.bound, carried);
             Event::Sent { packet, part, bytes: bytes as u64, why }
         });
@@ -521,13 +525,13 @@ impl Sending {
         out: &mut Vec<u8>,
     ) {
         let before = out.len();
-        let probe = Probe { packet: self.flight.next_number(), zeros: 0 };
+        let probe = Probe { packet: self.sent_packets.next_number(), zeros: 0 };
         piggyback.head = piggyback.long;
         piggyback.encode(Some(Load::Probe(probe)), out);
         // What fills it is zeros.
         out.resize(before + bytes, 0);
         let carried = Carried { writer: StreamId(0), position: 0, index: 0, kind: Kind::Probe };
-        self.lost.extend(self.flight.sent(carried, bytes, now));
+        self.lost.extend(self.sent_packets.sent(carried, bytes, now));
     }
 
     fn transmit(
@@ -540,7 +544,7 @@ impl Sending {
         let Some(stream) = self.streams.get(&carried.writer) else { return };
         let Some(sample) = stream.sample(carried.position) else { return };
         let numbers = Numbers {
-            packet: self.flight.next_number(),
+            packet: self.sent_packets.next_number(),
             position: carried.position,
             // Every sample held costs more than a byte, so there are never 2^32.
             behind: (carried.position - stream.first_position()) as u32,
@@ -559,13 +563,13 @@ impl Sending {
         piggyback.encode(Some(Load::Fragment(fragment)), out);
         if stream.reliable {
             // There was room for it, so nothing was forgotten.
-            self.flight.sent(carried, out.len() - before, now);
+            self.sent_packets.sent(carried, out.len() - before, now);
         }
     }
 }
 
 /// What of which sample a packet carries.
-fn part(streams: &BTreeMap<StreamId, Stream>, bound: &BoundSending, carried: Carried) -> Part {
+fn part(streams: &BTreeMap<StreamId, Stream>, bound: &DeadlineSender, carried: Carried) -> Part {
     if carried.kind == Kind::Symbol {
         return bound.part(carried);
     }

@@ -10,7 +10,7 @@ use std::ops::{Deref, DerefMut};
 use noctule_qlog::{Field, FieldsOfFile, Log, Put, reasons};
 use noctule_timebase::Instant;
 
-use crate::arrivals::REACH;
+use crate::ack_state::ACK_RANGE_PACKETS;
 use crate::counters::LinkCounters;
 use crate::stream::{Local, StreamId};
 use crate::wire::{Feedback, Load, Service};
@@ -500,7 +500,7 @@ pub(crate) fn sample(writer: StreamId, sequence: u64) -> Part {
 /// Packets that feedback does not name, of the 63 before the newest.
 pub(crate) fn missing(feedback: &Feedback) -> u64 {
     let named = feedback.earlier.count_ones();
-    let before = feedback.newest.min(REACH) as u32;
+    let before = feedback.newest.min(ACK_RANGE_PACKETS) as u32;
     before.saturating_sub(named).into()
 }
 

@@ -25,7 +25,7 @@ impl Bench {
         let memory = Memory::zeroed(Layout::of(&config).unwrap().region_bytes() as usize);
         let control = Memory::zeroed(CONTROL_BYTES);
         let writer = Writer::create(memory.clone(), &config).unwrap();
-        writer.roster().attach(control.clone(), 1).unwrap();
+        writer.reader_table().attach(control.clone(), 1).unwrap();
         let reader = Reader::open(memory, control, 1, 0, StartAt::Next).unwrap();
         Self { writer, reader, message: vec![1; length_bytes], buffer: vec![2; length_bytes] }
     }

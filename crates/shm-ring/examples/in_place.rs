@@ -20,7 +20,7 @@ fn main() {
     let memory = Memory::zeroed(Layout::of(&config).unwrap().region_bytes() as usize);
     let mut writer = Writer::create(memory.clone(), &config).unwrap();
     let control = Memory::zeroed(CONTROL_BYTES);
-    writer.roster().attach(control.clone(), 2).unwrap();
+    writer.reader_table().attach(control.clone(), 2).unwrap();
     let mut reader = Reader::open(memory, control, 2, 0, StartAt::Next).unwrap();
     let read = AtomicU64::new(0);
     let begin = Instant::now();

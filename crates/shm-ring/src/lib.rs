@@ -37,8 +37,8 @@ mod borrowed;
 mod layout;
 mod memory;
 mod reader;
+mod reader_table;
 mod rhythm;
-mod roster;
 mod sync;
 mod view;
 mod writer;
@@ -58,7 +58,7 @@ pub use memory::Memory;
 #[cfg(not(loom))]
 pub use reader::Alarm;
 pub use reader::{ReadError, Reader, ReaderCounters};
+pub use reader_table::{AttachError, OWN_READERS_MAX, READERS_MAX, ReaderId, ReaderTable};
 pub use rhythm::Rhythm;
-pub use roster::{AttachError, OWN_READERS_MAX, READERS_MAX, ReaderId, Roster};
 pub use view::{Sample, StartAt};
 pub use writer::{Loan, Origin, Wake, WriteError, Writer, WriterCounters};

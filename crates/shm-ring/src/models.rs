@@ -17,9 +17,9 @@ fn ring(history: u32, pins: u32) -> (Memory, Writer) {
     (memory, writer)
 }
 
-fn reader(memory: &Memory, roster: &Roster, pins: u32) -> Reader {
+fn reader(memory: &Memory, reader_table: &ReaderTable, pins: u32) -> Reader {
     let control = Memory::zeroed(CONTROL_BYTES);
-    roster.attach(control.clone(), pins).unwrap();
+    reader_table.attach(control.clone(), pins).unwrap();
     Reader::open(memory.clone(), control, pins, 0, StartAt::Next).unwrap()
 }
 
@@ -53,7 +53,7 @@ fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
 fn a_copy_is_whole_or_not_delivered() {
     model(3, || {
         let (memory, mut writer) = ring(1, 0);
-        let mut reader = reader(&memory, writer.roster(), 0);
+        let mut reader = reader(&memory, writer.reader_table(), 0);
         let writing = thread::spawn(move || put_times(3, &mut writer));
         let mut buffer = [0; PAYLOAD];
         let mut last = 0;
@@ -72,7 +72,7 @@ fn a_copy_is_whole_or_not_delivered() {
 fn a_borrowed_sample_is_not_overwritten() {
     model(3, || {
         let (memory, mut writer) = ring(1, 1);
-        let mut reader = reader(&memory, writer.roster(), 1);
+        let mut reader = reader(&memory, writer.reader_table(), 1);
         put_times(2, &mut writer);
         let writing = thread::spawn(move || put_times(3, &mut writer));
         if let Some(borrowed) = reader.borrow_next().unwrap() {
@@ -89,7 +89,7 @@ fn a_reader_that_moves_its_pin_costs_one_slot_or_its_grant() {
     model(3, || {
         let (_memory, mut writer) = ring(1, 1);
         let control = Memory::zeroed(CONTROL_BYTES);
-        writer.roster().attach(control.clone(), 1).unwrap();
+        writer.reader_table().attach(control.clone(), 1).unwrap();
         put_times(3, &mut writer);
         let moving = thread::spawn(move || {
             for position in 1..=3 {
@@ -149,7 +149,7 @@ fn sleep_until_read(reader: &mut Reader, memory: &Memory, futex: &Futex, until: 
 fn no_wake_up_is_lost() {
     model(3, || {
         let (memory, mut writer) = ring(1, 0);
-        let mut reader = reader(&memory, writer.roster(), 0);
+        let mut reader = reader(&memory, writer.reader_table(), 0);
         let futex = Futex::new();
         let waker = Arc::clone(&futex);
         let writing = thread::spawn(move || {
@@ -167,7 +167,7 @@ fn no_wake_up_is_lost() {
 fn a_reader_attached_while_the_writer_publishes_is_woken() {
     model(3, || {
         let (memory, mut writer) = ring(1, 0);
-        let roster = writer.roster().clone();
+        let reader_table = writer.reader_table().clone();
         let futex = Futex::new();
         let waker = Arc::clone(&futex);
         let writing = thread::spawn(move || {
@@ -175,7 +175,7 @@ fn a_reader_attached_while_the_writer_publishes_is_woken() {
             waker.wake(wake);
         });
         let control = Memory::zeroed(CONTROL_BYTES);
-        roster.attach(control.clone(), 0).unwrap();
+        reader_table.attach(control.clone(), 0).unwrap();
         let mut reader = Reader::open(memory.clone(), control, 0, 0, StartAt::Oldest).unwrap();
         sleep_until_read(&mut reader, &memory, &futex, 1);
         writing.join().unwrap();

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use crate::roster::ATTACHED_MAX;
+use crate::reader_table::ATTACHED_MAX;
 use crate::*;
 
 mod pins;
@@ -11,7 +11,7 @@ mod pins;
 const CONFIG: RingConfig =
     RingConfig { history: 4, pins: 3, payload_bytes_max: 1024, type_hash: 7, shift_bytes: 0 };
 
-type Attach = fn(&Roster, Memory, u32) -> Result<ReaderId, AttachError>;
+type Attach = fn(&ReaderTable, Memory, u32) -> Result<ReaderId, AttachError>;
 
 struct Pair {
     memory: Memory,
@@ -26,12 +26,12 @@ impl Pair {
     }
 
     fn reader(&self, pins: u32, start: StartAt) -> (Reader, ReaderId, Memory) {
-        self.reader_by(Roster::attach, pins, start)
+        self.reader_by(ReaderTable::attach, pins, start)
     }
 
     fn reader_by(&self, attach: Attach, pins: u32, start: StartAt) -> (Reader, ReaderId, Memory) {
         let control = Memory::zeroed(CONTROL_BYTES);
-        let id = attach(self.writer.roster(), control.clone(), pins).unwrap();
+        let id = attach(self.writer.reader_table(), control.clone(), pins).unwrap();
         let reader = Reader::open(self.memory.clone(), control.clone(), pins, 7, start).unwrap();
         (reader, id, control)
     }
@@ -109,14 +109,14 @@ fn a_ring_has_the_bytes_of_the_specification() {
 fn a_reader_begins_where_its_writer_let_it_in_however_late_it_opens() {
     let mut pair = Pair::new(CONFIG);
     pair.put_numbers(5);
-    let position = pair.writer.roster().next_position();
+    let position = pair.writer.reader_table().next_position();
     pair.put_numbers(2);
     let (mut coming, ..) = pair.reader(0, StartAt::From { position, history: 0 });
     let (mut whole, ..) = pair.reader(0, StartAt::From { position, history: 2 });
     assert_eq!(next(&mut coming), Some(("message 6".to_owned(), 0)));
     assert_eq!(next(&mut whole), Some(("message 4".to_owned(), 0)));
     // One that was overtaken meanwhile knows how many it has missed.
-    let position = pair.writer.roster().next_position();
+    let position = pair.writer.reader_table().next_position();
     pair.put_numbers(30);
     let (mut late, ..) = pair.reader(0, StartAt::From { position, history: 0 });
     let (_, missed) = next(&mut late).unwrap();
@@ -174,7 +174,7 @@ fn the_last_messages_are_counted_as_messages_and_not_as_slots() {
         let kept: Vec<_> = std::iter::from_fn(|| next(&mut late)).map(|(text, _)| text).collect();
         let expected: Vec<_> = (count - 2..=count).map(|number| format!("message {number}")).collect();
         assert_eq!(kept, expected);
-        pair.writer.roster().detach(id);
+        pair.writer.reader_table().detach(id);
     }
     drop(held);
 }
@@ -283,27 +283,27 @@ fn the_writer_learns_of_sleepers_once() {
 fn limits_of_readers_and_pins_are_refusals() {
     let mut pair = Pair::new(CONFIG);
     let pins = pair.writer.layout().pins();
-    let roster = pair.writer.roster().clone();
+    let reader_table = pair.writer.reader_table().clone();
     let control = || Memory::zeroed(CONTROL_BYTES);
-    assert_eq!(roster.attach(control(), 8).unwrap_err(), AttachError::Pins { wanted: 8, left: 5 });
-    let greedy = roster.attach(control(), pins).unwrap();
-    assert_eq!(roster.attach(control(), 1).unwrap_err(), AttachError::Pins { wanted: 1, left: 0 });
-    roster.detach(greedy);
+    assert_eq!(reader_table.attach(control(), 8).unwrap_err(), AttachError::Pins { wanted: 8, left: 5 });
+    let greedy = reader_table.attach(control(), pins).unwrap();
+    assert_eq!(reader_table.attach(control(), 1).unwrap_err(), AttachError::Pins { wanted: 1, left: 0 });
+    reader_table.detach(greedy);
     for _ in 0..READERS_MAX {
-        roster.attach(control(), 0).unwrap();
+        reader_table.attach(control(), 0).unwrap();
     }
-    assert_eq!(roster.attach(control(), 0).unwrap_err(), AttachError::Readers);
+    assert_eq!(reader_table.attach(control(), 0).unwrap_err(), AttachError::Readers);
     // The writer's own process has room beyond that, which no other can take.
     for at in 0..OWN_READERS_MAX {
-        roster.attach_own(control(), 0, at % 2 == 0).unwrap();
+        reader_table.attach_own(control(), 0, at % 2 == 0).unwrap();
     }
-    assert_eq!(roster.attach_own(control(), 0, false).unwrap_err(), AttachError::OwnReaders);
-    assert!(matches!(roster.attach(Memory::zeroed(64), 0), Err(AttachError::Control(_))));
-    let extra = roster.attach_extra(control()).unwrap();
-    assert_eq!(roster.len(), ATTACHED_MAX);
-    assert_eq!(roster.attach_extra(control()).unwrap_err(), AttachError::Readers);
+    assert_eq!(reader_table.attach_own(control(), 0, false).unwrap_err(), AttachError::OwnReaders);
+    assert!(matches!(reader_table.attach(Memory::zeroed(64), 0), Err(AttachError::Control(_))));
+    let extra = reader_table.attach_extra(control()).unwrap();
+    assert_eq!(reader_table.len(), ATTACHED_MAX);
+    assert_eq!(reader_table.attach_extra(control()).unwrap_err(), AttachError::Readers);
     pair.put_numbers(20);
-    roster.detach(extra);
+    reader_table.detach(extra);
 }
 
 #[test]
@@ -509,7 +509,7 @@ fn there_is_room_until_a_reader_has_four_messages_to_read() {
     let mut pair = Pair::new(CONFIG);
     assert!(pair.writer.has_room(4), "no reader is left");
     pair.put_numbers(20);
-    let (mut reader, id, _) = pair.reader_by(Roster::attach_waited_for, 1, StartAt::Next);
+    let (mut reader, id, _) = pair.reader_by(ReaderTable::attach_waited_for, 1, StartAt::Next);
     // Of which nothing is expected.
     let (mut idle, ..) = pair.reader(0, StartAt::Next);
     for message in 0..4 {
@@ -534,7 +534,7 @@ fn there_is_room_until_a_reader_has_four_messages_to_read() {
     drop(borrowed);
     pair.put_numbers(4);
     assert!(!pair.writer.has_room(4));
-    pair.writer.roster().detach(id);
+    pair.writer.reader_table().detach(id);
     assert!(pair.writer.has_room(4), "the reader has gone");
     let (mut read, mut missed) = (0, 0);
     while let Some((_, before)) = next(&mut idle) {

@@ -22,7 +22,7 @@ pub enum StartAt {
     /// With the first message published from now on.
     Next,
     /// With the message at `position`, the first published after the writer let this reader in
-    /// ([`Roster::next_position`](crate::Roster::next_position)), and before it with the last `history`
+    /// ([`ReaderTable::next_position`](crate::ReaderTable::next_position)), and before it with the last `history`
     /// messages of then, as far as they are still there.
     From {
         /// As the writer said; one that is not there yet is ignored.

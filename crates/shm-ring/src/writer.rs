@@ -11,7 +11,7 @@ use crate::layout::{
     Stamp, WAITING, WRITTEN,
 };
 use crate::memory::Memory;
-use crate::roster::{ATTACHED_MAX, Attached, ReaderId, Roster};
+use crate::reader_table::{ATTACHED_MAX, Attached, ReaderId, ReaderTable};
 use crate::sync::{Ordering, fence};
 
 /// Metadata of a message.
@@ -68,10 +68,10 @@ pub struct WriterCounters {
 pub struct Writer {
     memory: Memory,
     layout: Layout,
-    roster: Roster,
-    /// The roster as last seen.
+    reader_table: ReaderTable,
+    /// The reader table as last seen.
     readers: Vec<Attached>,
-    roster_version: u64,
+    reader_table_version: u64,
     /// Position of the open slot.
     open: u64,
     /// Per slot, the position of the message it holds, 0 for none.
@@ -97,14 +97,14 @@ impl Writer {
         let open = 1;
         memory.word(layout.slot(open) + STAMP).store(Stamp::open(open).0, Ordering::Relaxed);
         fence(Ordering::Release);
-        let roster = Roster::new(&layout, memory.clone());
+        let reader_table = ReaderTable::new(&layout, memory.clone());
         let pinned = Vec::with_capacity(layout.pins() as usize);
         Ok(Self {
             memory,
             layout,
-            roster,
+            reader_table,
             readers: Vec::new(),
-            roster_version: 0,
+            reader_table_version: 0,
             open,
             held: vec![0; layout.slot_count() as usize],
             number: 0,
@@ -116,8 +116,8 @@ impl Writer {
     }
 
     /// Where readers are attached and detached, from any thread.
-    pub fn roster(&self) -> &Roster {
-        &self.roster
+    pub fn reader_table(&self) -> &ReaderTable {
+        &self.reader_table
     }
 
     /// The ring's geometry.
@@ -158,12 +158,12 @@ impl Writer {
         Ok(Loan { writer: self, offset, length_bytes })
     }
 
-    /// Whether no reader that is waited for ([`Roster::attach_waited_for`]) has `depth` messages or more still to read, so that the next
+    /// Whether no reader that is waited for ([`ReaderTable::attach_waited_for`]) has `depth` messages or more still to read, so that the next
     /// one overwrites none of a history of that depth (history, keep all). Such a reader that has stopped reading keeps the answer at
     /// no until it is detached; other readers have no say.
     pub fn has_room(&mut self, depth: u32) -> bool {
         let depth = u64::from(depth.max(1));
-        if self.open < self.room_until && self.roster.version() == self.roster_version {
+        if self.open < self.room_until && self.reader_table.version() == self.reader_table_version {
             return true;
         }
         self.refresh_readers();
@@ -228,8 +228,8 @@ impl Writer {
 
     #[inline]
     fn refresh_readers(&mut self) {
-        if self.roster.version() != self.roster_version {
-            (self.roster_version, self.readers) = self.roster.snapshot();
+        if self.reader_table.version() != self.reader_table_version {
+            (self.reader_table_version, self.readers) = self.reader_table.snapshot();
         }
     }
 
@@ -329,7 +329,7 @@ impl Writer {
         let mut charged = [0_u8; ATTACHED_MAX];
         while let Some(reader) = self.pinned_by() {
             if u32::from(charged[reader]) >= self.readers[reader].pins {
-                self.roster.revoke_pins(&self.readers[reader].control);
+                self.reader_table.revoke_pins(&self.readers[reader].control);
                 self.readers[reader].pins = 0;
                 self.counters.revoked += 1;
                 continue;

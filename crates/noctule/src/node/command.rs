@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId};
 
-use super::partner::Partner;
+use super::guid::Guid;
 
 /// One order to the node's thread.
 #[derive(Debug)]
@@ -12,9 +12,9 @@ pub(super) enum Command {
     /// Get the ring of a writer, of any node, from a node of this host for one of our readers.
     Attach { via: NodeId, writer: (NodeId, Arc<Endpoint>), reader: EndpointId },
     /// Let go of it.
-    Release { via: NodeId, writer: Partner, reader: EndpointId },
+    Release { via: NodeId, writer: Guid, reader: EndpointId },
     /// Announce to the readers that this node relays a writer of another host to that it is not received here any more.
-    End { writer: Partner },
+    End { writer: Guid },
     /// The node is gone, and its connection with it.
     Forget { node: NodeId },
     /// Listen to these channels, a bit each, and no others.

@@ -20,12 +20,12 @@ use super::Shared;
 use super::changes::Seen;
 use super::command::Command;
 use super::directory::Received;
-use super::door::Door;
-use super::lead::{Duty, UNREAD_MAX};
-use super::local::{Connections, FIRST_TOKEN};
 use super::ports::CHANNELS;
-use super::reading::DATAGRAM_BYTES_MAX;
+use super::receive::DATAGRAM_BYTES_MAX;
+use super::same_host::{Connections, FIRST_TOKEN};
 use super::send::Effort;
+use super::socket_lease::{Duty, UNREAD_MAX};
+use super::well_known_port::WellKnownPort;
 use crate::clock;
 use crate::key_file::KeyFile;
 use crate::notice::Notice;
@@ -58,7 +58,7 @@ pub(super) fn start(shared: Arc<Shared>, key_file: Option<KeyFile>) -> io::Resul
     watch(shared.sockets.group.as_fd(), GROUP)?;
     watch(shared.sockets.own.as_fd(), OWN)?;
     watch(shared.sockets.channels.as_fd(), CHANNEL)?;
-    watch(shared.sockets.door.as_fd(), DOOR)?;
+    watch(shared.sockets.well_known_port.as_fd(), DOOR)?;
     watch(shared.sockets.directory.as_fd(), DIRECTORY)?;
     if let Some(group) = &shared.sockets.group_v6 {
         watch(group.as_fd(), GROUP_V6)?;
@@ -66,11 +66,11 @@ pub(super) fn start(shared: Arc<Shared>, key_file: Option<KeyFile>) -> io::Resul
     if let Some(changes) = &shared.sockets.changes {
         watch(changes.as_fd(), CHANGES)?;
     }
-    watch(shared.alarm.as_fd(), ALARM)?;
+    watch(shared.wake_timer.as_fd(), ALARM)?;
     watch(connections.listener().as_fd(), LISTENER)?;
-    let (buffer, door) = (vec![0; DATAGRAM_BYTES_MAX], Door::default());
+    let (buffer, well_known_port) = (vec![0; DATAGRAM_BYTES_MAX], WellKnownPort::default());
     let seen = Seen::default();
-    let driver = Driver { shared, epoll, connections, listening: 0, buffer, door, key_file, seen };
+    let driver = Driver { shared, epoll, connections, listening: 0, buffer, well_known_port, key_file, seen };
     std::thread::Builder::new().name("noctule-node".into()).spawn(move || driver.run())
 }
 
@@ -81,7 +81,7 @@ struct Driver {
     /// Channels that are joined, a bit each.
     listening: u16,
     buffer: Vec<u8>,
-    door: Door,
+    well_known_port: WellKnownPort,
     key_file: Option<KeyFile>,
     seen: Seen,
 }
@@ -166,7 +166,7 @@ impl Driver {
         }
         let due = self.connections.poll_timeout().into_iter().fold(state.poll_timeout(now), Instant::min);
         let sleep = (due.min(self.shared.check_at()) - now).clamp(Span::ZERO, longest);
-        self.shared.alarm.set(now + sleep);
+        self.shared.wake_timer.set(now + sleep);
     }
 
     /// Datagrams of the own socket, unless a subscriber has taken it: then the thread stops watching it before it sleeps.
@@ -201,12 +201,19 @@ impl Driver {
         let shared = Arc::clone(&self.shared);
         let sockets = &shared.sockets;
         for _ in 0..BATCH {
-            let Ok(Some(arrival)) = datagram::receive(&sockets.door, &mut self.buffer) else { break };
+            let Ok(Some(arrival)) = datagram::receive(&sockets.well_known_port, &mut self.buffer) else {
+                break;
+            };
             if sockets.is_own(arrival.from) {
                 continue;
             }
             let length = arrival.length_bytes.min(self.buffer.len());
-            self.door.forward(&sockets.directory, arrival.from, &self.buffer[..length], clock::now());
+            self.well_known_port.forward(
+                &sockets.directory,
+                arrival.from,
+                &self.buffer[..length],
+                clock::now(),
+            );
             if sockets.directory.is_of_another_domain(&self.buffer[..length]) {
                 continue;
             }

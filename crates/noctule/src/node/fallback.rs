@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use noctule_discovery::{EndpointId, NodeId};
 use noctule_timebase::{Instant, Span};
 
-use super::partner::Partner;
+use super::guid::Guid;
 use crate::clock::Raw;
 
 /// Magic and version.
@@ -62,7 +62,7 @@ impl Message {
 /// Our readers that read writers of this host by UDP.
 #[derive(Debug, Default)]
 pub(super) struct Fallback {
-    readers: BTreeMap<(EndpointId, Partner), Asking>,
+    readers: BTreeMap<(EndpointId, Guid), Asking>,
     /// What has been reported: by node and topic, once.
     noted: BTreeSet<(NodeId, String)>,
 }
@@ -72,7 +72,7 @@ type Asking = Option<(Instant<Raw>, Span)>;
 
 impl Fallback {
     /// A reader is to get a writer's samples by UDP. False if it does already.
-    pub(super) fn begin(&mut self, reader: EndpointId, writer: Partner, now: Instant<Raw>) -> bool {
+    pub(super) fn begin(&mut self, reader: EndpointId, writer: Guid, now: Instant<Raw>) -> bool {
         let is_new = !self.readers.contains_key(&(reader, writer));
         if is_new {
             self.readers.insert((reader, writer), Some((now, ASK_AGAIN)));
@@ -81,19 +81,19 @@ impl Fallback {
     }
 
     /// Whether a reader gets a writer's samples by UDP.
-    pub(super) fn has(&self, reader: EndpointId, writer: Partner) -> bool {
+    pub(super) fn has(&self, reader: EndpointId, writer: Guid) -> bool {
         self.readers.contains_key(&(reader, writer))
     }
 
     /// The writer's node sends.
-    pub(super) fn handle_answer(&mut self, reader: EndpointId, writer: Partner) {
+    pub(super) fn handle_answer(&mut self, reader: EndpointId, writer: Guid) {
         if let Some(asking) = self.readers.get_mut(&(reader, writer)) {
             *asking = None;
         }
     }
 
     /// The two have parted. False if the reader did not get its samples by UDP.
-    pub(super) fn end(&mut self, reader: EndpointId, writer: Partner) -> bool {
+    pub(super) fn end(&mut self, reader: EndpointId, writer: Guid) -> bool {
         self.readers.remove(&(reader, writer)).is_some()
     }
 
@@ -103,7 +103,7 @@ impl Fallback {
     }
 
     /// What is due to be asked; each is due again later.
-    pub(super) fn poll(&mut self, now: Instant<Raw>) -> Vec<(EndpointId, Partner)> {
+    pub(super) fn poll(&mut self, now: Instant<Raw>) -> Vec<(EndpointId, Guid)> {
         let mut due = Vec::new();
         for (pair, asking) in &mut self.readers {
             if let Some((at, pause)) = asking

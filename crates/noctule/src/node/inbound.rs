@@ -13,7 +13,7 @@ use noctule_timebase::{Instant, Span};
 
 use crate::clock::Raw;
 use crate::sample::{pack_widths, unpack_widths};
-use crate::shared_topic::{Granted, GrantedHere, Offer, Progress, RingError, SubscribedTopic};
+use crate::shared_topic::{Granted, GrantedHere, Progress, RingError, RingOwner, SubscribedTopic};
 
 /// The clock that source times are given in, as far as it is known.
 #[derive(Clone, Copy, Debug)]
@@ -28,10 +28,10 @@ pub(super) enum SourceClock {
 #[derive(Debug)]
 pub(super) struct Inbound {
     writer: Writer,
-    offer: Offer,
+    offer: RingOwner,
     /// Those of our subscribers that read it.
     readers: BTreeMap<EndpointId, OwnReader>,
-    /// In the ring's roster, readers that have gone: as long as something of theirs may still be borrowed.
+    /// In the ring's reader table, readers that have gone: as long as something of theirs may still be borrowed.
     gone: Vec<ReaderId>,
     /// The deadline's watch asks when the last came.
     has_deadline: bool,
@@ -85,7 +85,7 @@ impl Inbound {
             shift_bytes: 0,
         };
         let has_deadline = writer.qos.deadline.is_some();
-        let offer = Offer::new(config)?;
+        let offer = RingOwner::new(config)?;
         let ring = if is_here { offer.make_unnamed() } else { offer.make_for_here() };
         let ring = ring?.ok_or(RingError::MadeBefore)?;
         Ok(Inbound {
@@ -111,8 +111,8 @@ impl Inbound {
         topic: &SubscribedTopic,
         writer: &Endpoint,
     ) -> Result<(GrantedHere, Option<Progress>), RingError> {
-        if let Some(roster) = self.offer.roster() {
-            self.gone.retain(|id| !roster.release(*id));
+        if let Some(reader_table) = self.offer.reader_table() {
+            self.gone.retain(|id| !reader_table.release(*id));
         }
         let granted = self.offer.attach_here(topic.pins, false)?;
         let keeps = topic.keeps_all_of(writer).map(|depth| (depth.min(self.depth), Progress::default()));

@@ -8,12 +8,12 @@
 //! # Approach
 //!
 //! Nothing is handed over within a process: the ring's memory is shared as it is, without a connection and without a descriptor, and the
-//! roster has room for such readers beyond those of other processes.
+//! reader table has room for such readers beyond those of other processes.
 
 use std::collections::BTreeMap;
 
 use noctule_discovery::{Endpoint, EndpointId};
-use noctule_shm_ring::{ReaderId, Roster, StartAt};
+use noctule_shm_ring::{ReaderId, ReaderTable, StartAt};
 
 use super::Shared;
 use crate::notice::Notice;
@@ -29,13 +29,13 @@ pub(super) struct OwnReaders {
     gone: Vec<Attached>,
 }
 
-/// A place in the roster of a ring.
-type Attached = (Roster, ReaderId);
+/// A place in the reader table of a ring.
+type Attached = (ReaderTable, ReaderId);
 
 impl OwnReaders {
     /// Has a reader read a writer of the same node.
     pub(super) fn attach(&mut self, (writer, reader): (&Endpoint, EndpointId), shared: &Shared) {
-        self.gone.retain(|(roster, id)| !roster.release(*id));
+        self.gone.retain(|(reader_table, id)| !reader_table.release(*id));
         let state = shared.lock();
         let publisher = state.publishers.get(&writer.id).cloned();
         let subscriber = state.subscribers.get(&reader).cloned();
@@ -51,9 +51,9 @@ impl OwnReaders {
 
     /// A reader is done with a writer. What it has borrowed stays as it is.
     pub(super) fn release(&mut self, writer: EndpointId, reader: EndpointId, shared: &Shared) {
-        let Some((roster, id)) = self.attached.remove(&(writer, reader)) else { return };
-        if !roster.release(id) {
-            self.gone.push((roster, id));
+        let Some((reader_table, id)) = self.attached.remove(&(writer, reader)) else { return };
+        if !reader_table.release(id) {
+            self.gone.push((reader_table, id));
         }
         shared.changes.count();
     }
@@ -68,7 +68,7 @@ fn begin(
     publisher.make_ring_for_here()?;
     let is_waited_for = subscriber.keeps_all_of(writer).is_some();
     let granted = publisher.offer.attach_here(subscriber.pins, is_waited_for)?;
-    let (pins, attached) = (granted.pins, (granted.roster().clone(), granted.reader()));
+    let (pins, attached) = (granted.pins, (granted.reader_table().clone(), granted.reader()));
     let start = StartAt::From { position: granted.position, history: subscriber.past(writer) };
     match open_ring(granted.into_memory(), pins, writer.type_hash, start) {
         Ok(ring) => {

@@ -31,7 +31,7 @@ use noctule_qlog::Log;
 use noctule_timebase::{Instant, Span};
 
 use self::trace::{Choice, Event, Refusal};
-use super::partner::Partner;
+use super::guid::Guid;
 use crate::clock::Raw;
 use crate::shared_topic::Source;
 
@@ -47,7 +47,7 @@ const HANDOVER_TIMEOUT: Span = Span::from_s(1);
 const ELECTION_TIMEOUT: Span = Span::from_ms(50);
 
 /// Rings of writers of other hosts, each with the newest sequence number that had come here when it was granted.
-pub(super) type GrantedRings = BTreeMap<Partner, (Box<Source>, Option<u64>)>;
+pub(super) type GrantedRings = BTreeMap<Guid, (Box<Source>, Option<u64>)>;
 
 /// From where a reader gets the samples of other hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(super) enum Route {
     #[default]
     Direct,
     /// The node of this reader receives.
-    Relayed(Partner),
+    Relayed(Guid),
     /// It is another node's turn to announce that it receives, until then.
     Electing(Instant<Raw>),
 }
@@ -79,12 +79,12 @@ struct ReaderRoute {
     /// Nodes that refused it, and when to try again.
     avoided: BTreeMap<NodeId, Instant<Raw>>,
     /// When to ask again for a writer, and how often it was asked for in vain.
-    again: BTreeMap<Partner, (Instant<Raw>, u32)>,
+    again: BTreeMap<Guid, (Instant<Raw>, u32)>,
 }
 
 #[derive(Debug)]
 struct Handover {
-    to: Partner,
+    to: Guid,
     /// What it has been given there.
     granted: GrantedRings,
     /// When it no longer waits for writers that are silent; `None`: it does not.
@@ -130,7 +130,7 @@ impl ReaderRoutes {
     }
 
     /// A writer is no longer to be read; returns the node that was asked for its ring.
-    pub(super) fn remove_writer(&mut self, reader: EndpointId, writer: Partner) -> Option<NodeId> {
+    pub(super) fn remove_writer(&mut self, reader: EndpointId, writer: Guid) -> Option<NodeId> {
         let route = self.routes.get_mut(&reader)?;
         route.again.remove(&writer);
         if let Some(handover) = &mut route.handover {
@@ -146,7 +146,7 @@ impl ReaderRoutes {
     }
 
     /// The relay of a reader, or that to which it changes.
-    pub(super) fn goal(&self, reader: EndpointId) -> Option<Partner> {
+    pub(super) fn goal(&self, reader: EndpointId) -> Option<Guid> {
         self.routes.get(&reader).and_then(ReaderRoute::goal)
     }
 
@@ -188,7 +188,7 @@ impl ReaderRoutes {
         let is_avoided = |node: NodeId| route.is_some_and(|route| route.avoided.contains_key(&node));
         let siblings: Vec<(NodeId, &Endpoint)> =
             siblings.filter(|(node, sibling)| !is_avoided(*node) && stands_for(sibling, ours)).collect();
-        let relays: BTreeSet<Partner> = siblings
+        let relays: BTreeSet<Guid> = siblings
             .iter()
             .filter(|sibling| !sibling.1.relayed && (!is_direct || outranks(sibling)))
             .map(|(node, sibling)| (*node, sibling.id))
@@ -213,7 +213,7 @@ impl ReaderRoutes {
     pub(super) fn begin_handover(
         &mut self,
         reader: EndpointId,
-        (to, trigger): (Partner, Choice),
+        (to, trigger): (Guid, Choice),
         now: Instant<Raw>,
     ) {
         self.log.note(|| Event::HandoverBegins { reader: reader.0, relay: to.0, trigger });
@@ -238,7 +238,7 @@ impl ReaderRoutes {
         &mut self,
         reader: EndpointId,
         writers: &[(NodeId, Arc<Endpoint>)],
-        last_sequence: impl Fn(Partner) -> Option<u64>,
+        last_sequence: impl Fn(Guid) -> Option<u64>,
     ) -> Option<GrantedRings> {
         let route = self.routes.get_mut(&reader)?;
         let Handover { to, granted, until } = route.handover.as_mut()?;
@@ -279,7 +279,7 @@ impl ReaderRoutes {
     }
 
     /// A ring is filled no more; whether the reader reads it, and does not only keep it for a handover.
-    pub(super) fn handle_end(&mut self, reader: EndpointId, writer: Partner) -> bool {
+    pub(super) fn handle_end(&mut self, reader: EndpointId, writer: Guid) -> bool {
         let (node, number) = (writer.0, writer.1.0);
         self.log.note(|| Event::Ended { reader: reader.0, node, writer: number });
         match self.routes.get_mut(&reader).and_then(|route| route.handover.as_mut()) {
@@ -295,7 +295,7 @@ impl ReaderRoutes {
     pub(super) fn handle_refusal(
         &mut self,
         reader: EndpointId,
-        (via, writer): (NodeId, Partner),
+        (via, writer): (NodeId, Guid),
         is_final: bool,
         now: Instant<Raw>,
     ) -> bool {
@@ -339,7 +339,7 @@ impl ReaderRoutes {
     }
 
     /// Questions that are due: of which reader, to which node, for which writer. Each waits for its answer from now on.
-    pub(super) fn take_questions(&mut self, now: Instant<Raw>) -> Vec<(EndpointId, NodeId, Partner)> {
+    pub(super) fn take_questions(&mut self, now: Instant<Raw>) -> Vec<(EndpointId, NodeId, Guid)> {
         let mut due = Vec::new();
         for (reader, route) in &mut self.routes {
             let Some((via, _)) = route.goal() else {
@@ -397,7 +397,7 @@ impl ReaderRoute {
     }
 
     /// The relay, now or after the handover. Only a direct reader has a handover.
-    fn goal(&self) -> Option<Partner> {
+    fn goal(&self) -> Option<Guid> {
         match (&self.handover, self.route) {
             (Some(handover), _) => Some(handover.to),
             (None, Route::Relayed(to)) => Some(to),

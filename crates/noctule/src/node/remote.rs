@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId, Qos, Reliability};
 use noctule_prrt::{
-    Arrival, Bound, Class, Link, LinkConfig, LinkCounters, Local as LinkClock, Order, Origin as LinkOrigin,
-    Outgoing, ReceivedCounters, SentCounters, StreamId, Wish,
+    Arrival, Bound, Class, FeasibilityChange, Link, LinkConfig, LinkCounters, Local as LinkClock, Order,
+    Origin as LinkOrigin, Outgoing, ReceivedCounters, SentCounters, StreamId,
     group::{Datagram as GroupDatagram, GroupReceiver},
 };
 use noctule_shm_ring::{Memory, Origin, StartAt};
@@ -150,8 +150,11 @@ impl Remote {
     }
 
     /// A wish of one of our writers that cannot be fulfilled, or can be again.
-    pub(super) fn poll_wish(&mut self, now: Instant<Raw>) -> Option<(EndpointId, Wish)> {
-        self.link.poll_wish(link_clock(now)).map(|(writer, wish)| (EndpointId(writer.0), wish))
+    pub(super) fn poll_feasibility_change(
+        &mut self,
+        now: Instant<Raw>,
+    ) -> Option<(EndpointId, FeasibilityChange)> {
+        self.link.poll_feasibility_change(link_clock(now)).map(|(writer, wish)| (EndpointId(writer.0), wish))
     }
 
     /// What was sent there of one of our deadline-bound writers.

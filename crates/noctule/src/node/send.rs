@@ -10,8 +10,8 @@ use noctule_sys::clock::now_ns;
 use noctule_timebase::Instant;
 
 use super::Shared;
-use super::outbox::{Outbox, Sent};
 use super::remote::outgoing;
+use super::send_queue::{SendQueue, Sent};
 use super::state::State;
 use crate::clock::{self, Raw};
 use crate::deadline::span;
@@ -44,7 +44,7 @@ impl Shared {
         // Copied before the lock is taken, once for all readers.
         let payload: Arc<[u8]> = Arc::from(payload);
         self.work(Effort::of(payload.len()), |state, now| {
-            self.relieve(state, now);
+            self.drain_if_stalled(state, now);
             let sample = outgoing(topic, numbered, &payload, self.clock.at(now));
             state.send(topic.id, &sample, &payload, now);
         });
@@ -52,22 +52,22 @@ impl Shared {
 
     /// Runs `work` with the state, then sends what is due. No datagram is sent while the state is locked, and no call waits.
     pub(super) fn work<R>(&self, effort: Effort, work: impl FnOnce(&mut State, Instant<Raw>) -> R) -> R {
-        let outbox = self.try_outbox();
+        let send_queue = self.try_outbox();
         let mut state = if effort == Effort::All { self.lock() } else { self.lock_soon() };
         let now = clock::now();
         let result = work(&mut state, now);
-        if let Some(mut outbox) = outbox {
-            let more = self.fill(&mut outbox, (&mut state, now), effort);
+        if let Some(mut send_queue) = send_queue {
+            let more = self.fill(&mut send_queue, (&mut state, now), effort);
             drop(state);
-            self.flush(outbox, more, effort);
+            self.flush(send_queue, more, effort);
         } else {
             // The thread that has it looks for more before it goes, or did so before this.
             self.tell_progress();
             drop(state);
             self.outbox_wanted.store(true, Ordering::SeqCst);
-            if let Some(mut outbox) = self.try_outbox() {
-                let more = self.fill(&mut outbox, (&mut self.lock(), clock::now()), effort);
-                self.flush(outbox, more, effort);
+            if let Some(mut send_queue) = self.try_outbox() {
+                let more = self.fill(&mut send_queue, (&mut self.lock(), clock::now()), effort);
+                self.flush(send_queue, more, effort);
             }
         }
         result
@@ -89,9 +89,9 @@ impl Shared {
         Instant::from_ns(self.check_at_ns.load(Ordering::Relaxed))
     }
 
-    fn try_outbox(&self) -> Option<MutexGuard<'_, Outbox>> {
-        match self.outbox.try_lock() {
-            Ok(outbox) => Some(outbox),
+    fn try_outbox(&self) -> Option<MutexGuard<'_, SendQueue>> {
+        match self.send_queue.try_lock() {
+            Ok(send_queue) => Some(send_queue),
             // A panic elsewhere must not stop the publishers of the whole process.
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
@@ -99,59 +99,64 @@ impl Shared {
     }
 
     /// Moves what is due into the outbox and sets the time to look again. True if there may be more.
-    fn fill(&self, outbox: &mut Outbox, (state, now): (&mut State, Instant<Raw>), effort: Effort) -> bool {
+    fn fill(
+        &self,
+        send_queue: &mut SendQueue,
+        (state, now): (&mut State, Instant<Raw>),
+        effort: Effort,
+    ) -> bool {
         // A store costs more than all else here, and mostly no thread has asked.
         if self.outbox_wanted.load(Ordering::SeqCst) {
             self.outbox_wanted.store(false, Ordering::SeqCst);
         }
         let is_small = || effort == Effort::SmallBatch || self.state_wanted.load(Ordering::SeqCst) > 0;
-        let more = outbox.fill(state, &self.sockets.own, is_small);
+        let more = send_queue.fill(state, &self.sockets.own, is_small);
         let mut at = state.poll_timeout(now);
-        if let Some(check_at) = outbox.check_at() {
+        if let Some(check_at) = send_queue.check_at() {
             at = at.min(check_at);
         }
-        self.check_at_ns.store(outbox.check_at().map_or(i64::MAX, |at| at.ns()), Ordering::Relaxed);
-        self.alarm.set_by(at);
+        self.check_at_ns.store(send_queue.check_at().map_or(i64::MAX, |at| at.ns()), Ordering::Relaxed);
+        self.wake_timer.set_by(at);
         self.tell_progress();
         more
     }
 
     /// Sends what is in the outbox, and `more` that is due.
-    fn flush<'a>(&'a self, mut outbox: MutexGuard<'a, Outbox>, mut more: bool, effort: Effort) {
+    fn flush<'a>(&'a self, mut send_queue: MutexGuard<'a, SendQueue>, mut more: bool, effort: Effort) {
         let mut may_look = true;
         loop {
-            let sent = outbox.send(&self.sockets);
-            let has_more = more | outbox.wants_more();
+            let sent = send_queue.send(&self.sockets);
+            let has_more = more | send_queue.wants_more();
             let is_wanted = has_more || self.outbox_wanted.load(Ordering::SeqCst);
             if sent == Sent::Full {
-                if let Some(at) = outbox.check_at() {
+                if let Some(at) = send_queue.check_at() {
                     let state = self.lock();
                     self.check_at_ns.store(at.ns(), Ordering::Relaxed);
-                    self.alarm.set_by(at);
+                    self.wake_timer.set_by(at);
                     drop(state);
                 }
                 return;
             }
             if !is_wanted {
-                drop(outbox);
+                drop(send_queue);
                 // A reader may have asked between the look and here.
                 if !self.outbox_wanted.load(Ordering::SeqCst) {
                     return;
                 }
                 let Some(again) = self.try_outbox() else { return };
-                outbox = again;
+                send_queue = again;
             }
             // Another thread found the outbox taken. Mostly that is the node's own, which has nothing to send, and one look costs less than to wake it
             // once more.
             let looks = !has_more && std::mem::take(&mut may_look);
             if effort != Effort::All && !looks {
-                drop(outbox);
+                drop(send_queue);
                 // The node's thread goes on, so that the publishing thread need not.
                 self.kick();
                 return;
             }
             let mut state = self.lock();
-            more = self.fill(&mut outbox, (&mut state, clock::now()), effort);
+            more = self.fill(&mut send_queue, (&mut state, clock::now()), effort);
         }
     }
 

@@ -40,7 +40,7 @@ pub(super) struct Sockets {
     /// Of samples to groups.
     pub(super) channels: UdpSocket,
     /// The well-known port; the kernel gives a datagram to one of the nodes that have it.
-    pub(super) door: UdpSocket,
+    pub(super) well_known_port: UdpSocket,
     pub(super) directory: Directory,
     /// `None` where a sandbox forbids netlink: then interfaces are listed at start only.
     pub(super) changes: Option<NetworkChanges>,
@@ -70,7 +70,7 @@ impl Sockets {
             group: shared(SocketAddrV4::new(ports::discovery_group(domain), DISCOVERY_PORT).into())?,
             group_v6,
             channels: channel_socket()?,
-            door: shared(SocketAddr::new(unspecified(local.is_ipv6()), DISCOVERY_PORT))?,
+            well_known_port: shared(SocketAddr::new(unspecified(local.is_ipv6()), DISCOVERY_PORT))?,
             directory,
             changes: NetworkChanges::watch().ok(),
             port: local.port(),

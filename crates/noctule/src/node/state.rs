@@ -4,7 +4,7 @@
 //! argument. The node's thread and threads that wait for samples of other hosts take turns with it.
 //!
 //! Below it are the machines that it joins, each of which knows nothing of it: discovery, links (`remote`), `groups`, `reader_route`,
-//! `histories`, `deadlines` and others. The files of `state/` say what one of them means for the others. Above it are `outbox`, which takes
+//! `histories`, `deadlines` and others. The files of `state/` say what one of them means for the others. Above it are `send_queue`, which takes
 //! its datagrams, and `send` and the driver, which lock it.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -16,21 +16,21 @@ use noctule_discovery::{
     Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Incompatible, Local as DiscoveryClock,
     NodeId, Via, can_be_handed_on,
 };
-use noctule_prrt::Wish as LinkWish;
+use noctule_prrt::FeasibilityChange as LinkWish;
 use noctule_sys::clock::realtime_ns;
 use noctule_timebase::Instant;
 
-use super::audience::{Audience, Shift};
 use super::command::Command;
 use super::deadlines::Deadlines;
 use super::fallback::Fallback;
 use super::groups::Groups;
+use super::guid::Guid;
 use super::histories::Histories;
 use super::overload::Overload;
-use super::partner::Partner;
 use super::ping::Pings;
 use super::reader_route::ReaderRoutes;
 use super::remote::{Remote, Remotes};
+use super::served_nodes::{ServedNodes, Shift};
 use super::trace::NodeTrace;
 use super::unacknowledged::{UNACKNOWLEDGED_BYTES_DEFAULT, Unacknowledged};
 use crate::clock::{LocalClock, Raw};
@@ -56,7 +56,7 @@ mod subscriptions;
 use network::LimitWatch;
 
 /// Short answers and questions that wait to be sent: of the clock exchange, and about samples by UDP.
-const OUTBOX_LIMIT: usize = 256;
+const SEND_QUEUE_LIMIT: usize = 256;
 /// The first byte of a datagram of a link both sides of which know it; others begin with a letter.
 const SHORT_HEADER: u8 = 128;
 /// Notices kept until they are fetched; older ones are dropped.
@@ -73,9 +73,9 @@ pub(super) struct State {
     pub(super) publishers: BTreeMap<EndpointId, Arc<PublishedTopic>>,
     pub(super) subscribers: BTreeMap<EndpointId, Arc<SubscribedTopic>>,
     /// Partners of each of our endpoints.
-    pub(super) partners: BTreeMap<EndpointId, Vec<Partner>>,
+    pub(super) partners: BTreeMap<EndpointId, Vec<Guid>>,
     /// Readers of other hosts of each of our publishers.
-    pub(super) audiences: BTreeMap<EndpointId, Audience>,
+    pub(super) audiences: BTreeMap<EndpointId, ServedNodes>,
     /// Where each of our subscribers gets the samples of other hosts from.
     pub(super) routes: ReaderRoutes,
     /// Nodes of other hosts have been seen.
@@ -95,7 +95,7 @@ pub(super) struct State {
     /// Secret; each exchange of clocks derives its own from it.
     pub(super) exchange_key: [u8; 16],
     /// Short answers and questions, sealed.
-    pub(super) outbox: VecDeque<(SocketAddr, Vec<u8>)>,
+    pub(super) send_queue: VecDeque<(SocketAddr, Vec<u8>)>,
     pub(super) commands: VecDeque<Command>,
     notices: VecDeque<Notice>,
     warned_without_key: bool,
@@ -154,7 +154,7 @@ impl State {
             pings: Pings::default(),
             descriptions: Descriptions::default(),
             exchange_key,
-            outbox: VecDeque::new(),
+            send_queue: VecDeque::new(),
             commands: VecDeque::new(),
             notices: VecDeque::new(),
             warned_without_key: false,
@@ -255,7 +255,7 @@ impl State {
         let mut notices = Vec::new();
         for (node, remote) in &mut self.remotes {
             remote.handle_timeout(now, local);
-            while let Some((writer, wish)) = remote.poll_wish(now) {
+            while let Some((writer, wish)) = remote.poll_feasibility_change(now) {
                 let Some(topic) = self.publishers.get(&writer) else { continue };
                 let (topic, node) = (topic.name.clone(), *node);
                 notices.push(match wish {
@@ -278,8 +278,8 @@ impl State {
 
     /// Nodes of other hosts that samples of a writer are sent to.
     #[cfg(test)]
-    pub(super) fn audience(&self, writer: EndpointId) -> &[NodeId] {
-        self.audiences.get(&writer).map_or(&[], Audience::nodes)
+    pub(super) fn served_nodes(&self, writer: EndpointId) -> &[NodeId] {
+        self.audiences.get(&writer).map_or(&[], ServedNodes::nodes)
     }
 
     /// A process of this host has died: its connection ended.
@@ -411,7 +411,7 @@ impl State {
     }
 
     /// A reader lets go of a writer of this host.
-    fn release(&mut self, reader: EndpointId, writer: Partner) {
+    fn release(&mut self, reader: EndpointId, writer: Guid) {
         self.commands.push_back(Command::Release { via: writer.0, writer, reader });
         if let Some(topic) = self.subscribers.get(&reader) {
             topic.change(Change::Went(writer.0, writer.1));
@@ -507,14 +507,14 @@ impl State {
     /// A reader of another host has come, or is described anew. If it is to be sent to and wants the history,
     /// that goes first; what it had already, it knows.
     fn address(&mut self, writer: EndpointId, node: NodeId, reader: &Endpoint, now: Instant<Raw>) {
-        let Some(audience) = self.audiences.get_mut(&writer) else { return };
+        let Some(served_nodes) = self.audiences.get_mut(&writer) else { return };
         if self.discovery.is_here(node) {
             // Of this host only those are sent to that have asked, and whether they are relayed is about other hosts.
             return;
         }
-        let was_served = audience.serves((node, reader.id));
+        let was_served = served_nodes.serves((node, reader.id));
         let relayed = reader.relayed && self.discovery.local(writer).is_some_and(can_be_handed_on);
-        match audience.insert((node, reader.id), relayed) {
+        match served_nodes.insert((node, reader.id), relayed) {
             Shift::Went => self.stop(writer, node),
             Shift::Came => {
                 _ = self.remote(node, now);
@@ -535,12 +535,12 @@ impl State {
     }
 
     /// The ring of a writer of another host, for another node of this one.
-    pub(super) fn hand_on(&self, writer: Partner, pins: u32) -> Result<Granted, RingError> {
+    pub(super) fn hand_on(&self, writer: Guid, pins: u32) -> Result<Granted, RingError> {
         let remote = self.remotes.get(&writer.0).ok_or(RingError::NotReceived)?;
         remote.hand_on(writer.1, pins)
     }
 
-    fn unmatched(&mut self, local: EndpointId, (node, remote): Partner) {
+    fn unmatched(&mut self, local: EndpointId, (node, remote): Guid) {
         self.part(local, (node, remote));
         if self.subscribers.contains_key(&local) {
             // Of this host or not: the subscriber lets go of the source.

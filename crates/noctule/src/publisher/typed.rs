@@ -11,7 +11,7 @@ use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
 use super::exactly;
-use super::{Place, Publisher, PublisherBuilder};
+use super::{LoanedSample, Publisher, PublisherBuilder};
 use crate::error::{NodeError, PublishError};
 use crate::topic_formats::TopicFormats;
 
@@ -136,7 +136,7 @@ pub struct FieldsInPlace<'p, 'l, T>(Fields<'p, 'l, T>);
 
 #[derive(Debug)]
 enum Fields<'p, 'l, T> {
-    Lent(&'p mut Place<'l>),
+    Lent(&'p mut LoanedSample<'l>),
     Here(&'p mut T),
 }
 

@@ -7,7 +7,7 @@ use noctule_discovery::EndpointId;
 use noctule_prrt::Class;
 use noctule_shm_ring::Writer;
 
-use super::{Offer, RingError};
+use super::{RingError, RingOwner};
 
 /// A publisher's state that the node's thread shares.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct PublishedTopic {
     pub(crate) name: String,
     pub(crate) class: Class,
     pub(crate) depth: u32,
-    pub(crate) offer: Offer,
+    pub(crate) offer: RingOwner,
     /// The ring, from when it is made until the publisher fetches it.
     pub(crate) fresh: Mutex<Option<Writer>>,
     pub(crate) is_fresh: AtomicBool,

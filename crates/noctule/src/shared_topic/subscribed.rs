@@ -7,7 +7,7 @@ use noctule_discovery::{Durability, Endpoint, EndpointId, Reliability};
 use noctule_shm_ring::Alarm;
 use noctule_sys::shared_memory::futex_wake;
 
-use super::rhythms::Rhythms;
+use super::deadline_watches::DeadlineWatches;
 use super::{Change, ChangeCount};
 
 /// HISTORY of a subscriber: samples of each publisher that may wait to be taken.
@@ -52,7 +52,7 @@ pub(crate) struct SubscribedTopic {
     /// Wakes a subscriber that sleeps on its one source.
     pub(crate) alarm: Mutex<Option<Alarm>>,
     /// When its publishers last wrote, if it has a deadline.
-    rhythms: Mutex<Rhythms>,
+    rhythms: Mutex<DeadlineWatches>,
     /// Of its node.
     pub(crate) changes_of_node: ChangeCount,
 }

@@ -18,7 +18,7 @@ impl Subscriber {
     /// # Errors
     /// The system gives no descriptor or no thread.
     pub fn into_samples(mut self) -> io::Result<Samples> {
-        self.bell()?;
+        self.readiness()?;
         Ok(Samples(self))
     }
 }
@@ -33,9 +33,9 @@ impl Samples {
     }
 
     fn poll_sample(&mut self, context: &Context<'_>) -> Poll<Result<Sample, TakeError>> {
-        if let Some(bell) = &self.0.bell {
+        if let Some(readiness) = &self.0.readiness {
             // Before the look: what comes after it wakes.
-            bell.set_waker(context.waker());
+            readiness.set_waker(context.waker());
         }
         self.0.take().map_or_else(
             |error| Poll::Ready(Err(error)),

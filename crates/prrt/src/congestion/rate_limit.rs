@@ -263,13 +263,13 @@ impl RateLimit {
     pub(crate) fn arrived(&mut self, bytes: usize, sent_at: Instant<Local>, now: Instant<Local>) {
         self.epoch.arrived_bytes += bytes;
         self.epoch.arrived += 1;
-        self.repairs.handle_fate(false, sent_at, now);
+        self.repairs.handle_outcome(false, sent_at, now);
     }
 
     /// One was lost.
     pub(crate) fn lost(&mut self, sent_at: Instant<Local>, now: Instant<Local>) {
         self.epoch.lost += 1;
-        self.repairs.handle_fate(true, sent_at, now);
+        self.repairs.handle_outcome(true, sent_at, now);
     }
 
     /// Whether repairs have been found to be what is lost, since this was last asked.

@@ -164,7 +164,7 @@ impl RepairBreaker {
     }
 
     /// The fate of a packet with a deadline that left at `sent_at`.
-    pub(super) fn handle_fate(&mut self, is_lost: bool, sent_at: Instant<Local>, now: Instant<Local>) {
+    pub(super) fn handle_outcome(&mut self, is_lost: bool, sent_at: Instant<Local>, now: Instant<Local>) {
         let (State::Testing(trial) | State::Open(trial)) = &mut self.state else {
             self.look.packets.add(is_lost);
             return;
@@ -224,7 +224,7 @@ mod tests {
             let may_repair = breaker.allows();
             allowed += u32::from(may_repair);
             let is_lost = is(n, if may_repair { loss } else { without });
-            breaker.handle_fate(is_lost, at(n), at(n));
+            breaker.handle_outcome(is_lost, at(n), at(n));
             breaker.settle((1, u32::from(is(n, failing)), u32::from(is_lost)), at(n), 0.4, at(n));
         }
         f64::from(allowed) / 120_000.0

@@ -70,7 +70,7 @@ const GAIN_UNFILLED: f64 = 2.0;
 /// Time-outs in a row after which the window is as if nothing were known, and less after each further one (RFC 9002, section 7.6).
 const TIMEOUTS_LIMIT: u32 = 3;
 
-/// Bounds of the window, in bytes as [`Flight::cost`](crate::flight::Flight::cost) counts them.
+/// Bounds of the window, in bytes as [`SentPackets::cost`](crate::sent_packets::SentPackets::cost) counts them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowLimits {
     /// Cost of the largest datagram.

@@ -9,9 +9,9 @@ use noctule_timebase::{Instant, Span};
 use super::trace::Event;
 use super::wire::{ASKS_MAX, Ask, Body, Datagram, Report, Symbol, SymbolKind, ahead};
 use super::{GUARD_LEAST, GroupConfig, ROUND_TRIP_PRIOR};
+use crate::block_decoder::Symbols;
 use crate::config::LinkConfig;
-use crate::held::Room;
-use crate::repaired::Symbols;
+use crate::reassembly::Room;
 use crate::stream::{Arrival, Local, StreamId};
 use crate::wire::{FIRST_PARITY, Fragment, Place};
 

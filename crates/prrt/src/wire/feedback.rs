@@ -9,7 +9,7 @@ use super::head::Reference;
 /// The longest feedback: everything is named bit by bit.
 pub(crate) const FEEDBACK_BYTES_MAX: usize = 1 + PACKET_BYTES + 8 + 5 + 8 + 8;
 /// Packet numbers before the newest that feedback names.
-const REACH: u64 = 63;
+const ACK_RANGE_PACKETS: u64 = 63;
 /// So many missing packets are named one by one, a byte each; more by bits.
 const LISTED_MAX: u32 = 6;
 const BY_BITS: u8 = 7;
@@ -34,7 +34,7 @@ pub struct Feedback {
 impl Feedback {
     /// Bits of the packets that there are before the newest.
     fn possible(newest: u64) -> u64 {
-        (1 << newest.min(REACH)) - 1
+        (1 << newest.min(ACK_RANGE_PACKETS)) - 1
     }
 
     /// Appends the feedback. The clock is that of the datagram.
@@ -82,7 +82,7 @@ impl Feedback {
                 for _ in 0..count {
                     let place = cursor.u8()?;
                     // In rising order, each once.
-                    if u64::from(place) >= REACH || missing >> place != 0 {
+                    if u64::from(place) >= ACK_RANGE_PACKETS || missing >> place != 0 {
                         return Err(Malformed::Value);
                     }
                     missing |= 1 << place;

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use noctule_netsim::Random;
 use noctule_prrt::{
-    Arrival, Bound, Class, Link, LinkConfig, LinkCounters, Local, Order, Origin, Outgoing, StreamId, Wish,
+    Arrival, Bound, Class, FeasibilityChange, Link, LinkConfig, LinkCounters, Local, Order, Origin, Outgoing,
+    StreamId,
 };
 use noctule_timebase::{Instant, Span};
 
@@ -446,9 +447,9 @@ impl Simulation {
 
     fn drain(&mut self, from: usize) {
         let mut out = Vec::new();
-        while let Some((_, wish)) = self.links[from].poll_wish(self.now) {
-            self.outcome.ends_infeasible = wish != Wish::Feasible;
-            self.outcome.infeasible += u64::from(wish != Wish::Feasible);
+        while let Some((_, wish)) = self.links[from].poll_feasibility_change(self.now) {
+            self.outcome.ends_infeasible = wish != FeasibilityChange::Feasible;
+            self.outcome.infeasible += u64::from(wish != FeasibilityChange::Feasible);
         }
         for turn in 0.. {
             out.clear();

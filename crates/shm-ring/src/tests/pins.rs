@@ -6,19 +6,19 @@ use crate::layout::{PINS, PUBLISHED, WAITING};
 #[test]
 fn what_a_reader_has_borrowed_outlives_it_and_holds_up_no_writer() {
     let mut pair = Pair::new(CONFIG);
-    let roster = pair.writer.roster().clone();
-    let (mut reader, id, _) = pair.reader_by(Roster::attach_waited_for, 2, StartAt::Next);
+    let reader_table = pair.writer.reader_table().clone();
+    let (mut reader, id, _) = pair.reader_by(ReaderTable::attach_waited_for, 2, StartAt::Next);
     pair.put_numbers(1);
     let held = reader.borrow_next().unwrap().unwrap();
     drop(reader);
-    assert!(!roster.release(id) && roster.is_empty());
+    assert!(!reader_table.release(id) && reader_table.is_empty());
     for _ in 0..100 {
         assert!(pair.writer.has_room(1));
         pair.put_numbers(1);
     }
     assert_eq!(text(&held), "message 1");
     drop(held);
-    assert!(roster.release(id));
+    assert!(reader_table.release(id));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_reader_that_pins_everything_stops_nobody() {
     }
     assert_eq!(last, 120);
     let skipped = pair.writer.counters().skipped;
-    pair.writer.roster().detach(hostile);
+    pair.writer.reader_table().detach(hostile);
     pair.put_numbers(20);
     assert!(pair.writer.counters().skipped <= skipped + 1);
 }

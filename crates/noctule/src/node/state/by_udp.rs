@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use noctule_discovery::{Durability, Endpoint, EndpointId, NodeId};
 use noctule_timebase::Instant;
 
-use super::{Partner, State};
+use super::{Guid, State};
 use crate::clock::Raw;
-use crate::node::audience::Shift;
 use crate::node::fallback::Message;
+use crate::node::served_nodes::Shift;
 use crate::notice::Notice;
 
 impl State {
@@ -44,7 +44,7 @@ impl State {
     }
 
     /// A reader and a writer have parted.
-    pub(in crate::node) fn end_fallback(&mut self, reader: EndpointId, writer: Partner) {
+    pub(in crate::node) fn end_fallback(&mut self, reader: EndpointId, writer: Guid) {
         if self.fallback.end(reader, writer) {
             self.unsubscribe(reader, writer);
         }
@@ -82,7 +82,7 @@ impl State {
     }
 
     /// Sends samples of a writer to a reader of this host, too. False if they do not match: not yet, or not any more.
-    fn serve_by_udp(&mut self, writer: EndpointId, (node, reader): Partner, now: Instant<Raw>) -> bool {
+    fn serve_by_udp(&mut self, writer: EndpointId, (node, reader): Guid, now: Instant<Raw>) -> bool {
         let is_matched = self.partners.get(&writer).is_some_and(|all| all.contains(&(node, reader)));
         let Some(topic) = self.publishers.get(&writer).filter(|_| is_matched).cloned() else { return false };
         let Some(endpoint) = self.discovery.remote(writer, (node, reader)).cloned() else { return false };

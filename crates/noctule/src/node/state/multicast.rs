@@ -35,8 +35,10 @@ impl State {
             let Some(topic) = self.publishers.get(&writer) else { continue };
             let topic = topic.name.clone();
             self.note(match change {
-                Membership::Apart { member, loss } => Notice::Apart { topic, node: node_of(member), loss },
-                Membership::Back { member } => Notice::Back { topic, node: node_of(member) },
+                Membership::Apart { member, loss } => {
+                    Notice::MulticastDemoted { topic, node: node_of(member), loss }
+                }
+                Membership::Back { member } => Notice::MulticastRestored { topic, node: node_of(member) },
             });
         }
     }

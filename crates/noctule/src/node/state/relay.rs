@@ -6,7 +6,7 @@ use std::sync::Arc;
 use noctule_discovery::{Endpoint, EndpointId, EndpointKind, NodeId, Reliability, can_be_handed_on};
 use noctule_timebase::Instant;
 
-use super::{Command, Partner, State, discovery_clock};
+use super::{Command, Guid, State, discovery_clock};
 use crate::clock::Raw;
 use crate::node::reader_route::Route;
 use crate::node::reader_route::trace::Choice;
@@ -34,7 +34,7 @@ impl State {
     }
 
     /// A writer of another host is no longer to be read.
-    pub(super) fn remove_writer(&mut self, reader: EndpointId, writer: Partner) {
+    pub(super) fn remove_writer(&mut self, reader: EndpointId, writer: Guid) {
         if let Some(via) = self.routes.remove_writer(reader, writer) {
             self.commands.push_back(Command::Release { via, writer, reader });
         }
@@ -107,7 +107,7 @@ impl State {
     pub(in crate::node) fn handle_relay_end(
         &mut self,
         reader: EndpointId,
-        (via, writer): (NodeId, Partner),
+        (via, writer): (NodeId, Guid),
         now: Instant<Raw>,
     ) {
         if self.is_released(reader, via, writer) {
@@ -126,7 +126,7 @@ impl State {
     pub(in crate::node) fn handle_relay_refusal(
         &mut self,
         reader: EndpointId,
-        (via, writer): (NodeId, Partner),
+        (via, writer): (NodeId, Guid),
         is_final: bool,
         now: Instant<Raw>,
     ) {
@@ -202,7 +202,7 @@ impl State {
         }
     }
 
-    fn begin_handover(&mut self, reader: EndpointId, (to, why): (Partner, Choice), now: Instant<Raw>) {
+    fn begin_handover(&mut self, reader: EndpointId, (to, why): (Guid, Choice), now: Instant<Raw>) {
         self.routes.begin_handover(reader, (to, why), now);
         for (node, writer) in self.foreign_writers(reader) {
             self.ask(reader, to.0, (node, &writer));
@@ -222,7 +222,7 @@ impl State {
         self.routes.at(now);
         let writers = self.foreign_writers(reader);
         let remotes = &self.remotes;
-        let last = |writer: Partner| remotes.get(&writer.0)?.last_sequence(writer.1);
+        let last = |writer: Guid| remotes.get(&writer.0)?.last_sequence(writer.1);
         let Some(granted) = self.routes.finish_handover(reader, &writers, last) else { return };
         self.discovery.set_relayed(reader, true, discovery_clock(now));
         let Some(topic) = self.subscribers.get(&reader) else { return };
@@ -235,7 +235,7 @@ impl State {
     }
 
     /// Whether what a node says about a writer comes too late: the reader has another route by now, or has asked anew.
-    fn is_released(&self, reader: EndpointId, via: NodeId, writer: Partner) -> bool {
+    fn is_released(&self, reader: EndpointId, via: NodeId, writer: Guid) -> bool {
         let is_meant = |command: &Command| {
             matches!(command, Command::Release { via: its_via, writer: its_writer, reader: its_reader }
             if (*its_via, *its_writer, *its_reader) == (via, writer, reader))

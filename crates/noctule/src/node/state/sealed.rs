@@ -2,14 +2,14 @@
 
 use std::net::SocketAddr;
 
-use super::{Destined, OUTBOX_LIMIT, State};
+use super::{Destined, SEND_QUEUE_LIMIT, State};
 use crate::envelope::SealedWith;
 use crate::notice::Notice;
 
 impl State {
     /// Queues a short datagram, if there is room and the node can open it; a node that misses it asks again.
     pub(in crate::node) fn queue(&mut self, body: &[u8], (node, to): Destined) {
-        if self.outbox.len() >= OUTBOX_LIMIT {
+        if self.send_queue.len() >= SEND_QUEUE_LIMIT {
             return;
         }
         let mut out = Vec::new();
@@ -23,8 +23,8 @@ impl State {
 
     /// Sends a sealed answer, if there is room.
     pub(in crate::node) fn send_reply(&mut self, to: SocketAddr, sealed: Vec<u8>) {
-        if self.outbox.len() < OUTBOX_LIMIT {
-            self.outbox.push_back((to, sealed));
+        if self.send_queue.len() < SEND_QUEUE_LIMIT {
+            self.send_queue.push_back((to, sealed));
         }
     }
 

@@ -11,9 +11,9 @@ use noctule_timebase::{Instant, Span};
 
 use super::{State, discovery_clock};
 use crate::clock::Raw;
-use crate::node::audience::Audience;
-use crate::node::marks;
+use crate::node::dscp;
 use crate::node::remote::{Remote, outgoing};
+use crate::node::served_nodes::ServedNodes;
 use crate::node::sockets::To;
 use crate::notice::Notice;
 use crate::shared_topic::{Past, PublishedTopic};
@@ -35,9 +35,9 @@ impl State {
         let to_group = self.groups.send(writer, sample, now);
         let admitted = self.admit(payload.len());
         let mut refused = 0;
-        for at in 0..self.audiences.get(&writer).map_or(0, |audience| audience.nodes().len()) {
+        for at in 0..self.audiences.get(&writer).map_or(0, |served_nodes| served_nodes.nodes().len()) {
             let Some(node) =
-                self.audiences.get(&writer).and_then(|audience| audience.nodes().get(at)).copied()
+                self.audiences.get(&writer).and_then(|served_nodes| served_nodes.nodes().get(at)).copied()
             else {
                 break;
             };
@@ -60,7 +60,7 @@ impl State {
     /// Whether all nodes of other hosts that read a topic have room for a sample.
     pub(in crate::node) fn has_room(&mut self, topic: &PublishedTopic, payload_bytes: usize) -> bool {
         let admitted = self.admit(payload_bytes);
-        let nodes = self.audiences.get(&topic.id).into_iter().flat_map(Audience::nodes);
+        let nodes = self.audiences.get(&topic.id).into_iter().flat_map(ServedNodes::nodes);
         let mut remotes = nodes.filter_map(|node| Some((*node, self.remotes.get(node)?)));
         remotes.all(|(node, remote)| {
             remote.has_room(topic.id, payload_bytes, topic.depth)
@@ -76,7 +76,7 @@ impl State {
         only_urgent: bool,
         out: &mut Vec<u8>,
     ) -> Option<To> {
-        if let Some((to, bytes)) = self.envelope.poll_transmit().or_else(|| self.outbox.pop_front()) {
+        if let Some((to, bytes)) = self.envelope.poll_transmit().or_else(|| self.send_queue.pop_front()) {
             *out = bytes;
             self.dscp = 0;
             return Some(To::One(to));
@@ -85,17 +85,17 @@ impl State {
             self.envelope.begin(out);
             let begins = out.len();
             if let Some(to) = self.poll_discovery(now, out) {
-                self.dscp = marks::dscp(&out[begins..]);
+                self.dscp = dscp::dscp(&out[begins..]);
                 self.envelope.seal_for_all(out);
                 return Some(to);
             }
             if let Some(to) = self.poll_groups(now, out) {
-                self.dscp = marks::dscp(&out[begins..]);
+                self.dscp = dscp::dscp(&out[begins..]);
                 self.envelope.seal_for_group(out);
                 return Some(to);
             }
             let to = self.poll_remotes(now, only_urgent, out)?;
-            self.dscp = marks::dscp(&out[begins..]);
+            self.dscp = dscp::dscp(&out[begins..]);
             // The node that had its turn last. One that cannot open anything yet would only drop it: as good as lost.
             if self.envelope.seal_for(self.turn.0, out) {
                 return Some(to);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noctule_discovery::{Endpoint, EndpointId, NodeId};
 use noctule_timebase::Instant;
 
-use super::{Command, Partner, State};
+use super::{Command, Guid, State};
 use crate::clock::Raw;
 use crate::notice::Notice;
 
@@ -31,7 +31,7 @@ impl State {
     }
 
     /// A reader of ours no longer reads what this node receives of a writer.
-    pub(super) fn unsubscribe(&mut self, reader: EndpointId, writer: Partner) {
+    pub(super) fn unsubscribe(&mut self, reader: EndpointId, writer: Guid) {
         let remote = self.remotes.get_mut(&writer.0);
         if remote.is_some_and(|remote| remote.unsubscribe(writer.1, reader)) {
             self.pace_exchanges();

@@ -26,7 +26,7 @@ fn samples_in_shared_memory_wait_for_no_lock_of_another_thread() {
     assert!(subscriber.receive(Some(Duration::from_secs(30))).unwrap().is_some());
 
     let states = [&from, &to].map(|node| node.shared.lock());
-    let outboxes = [&from, &to].map(|node| node.shared.outbox.lock().unwrap());
+    let outboxes = [&from, &to].map(|node| node.shared.send_queue.lock().unwrap());
     let (done, is_done) = mpsc::channel();
     let worker = std::thread::spawn(move || {
         let mut taken = 0;
@@ -63,7 +63,7 @@ fn a_sample_by_udp_does_not_wait_for_the_thread_that_sends() {
     }
     publisher.publish(b"first").unwrap();
     assert!(subscriber.receive(Some(Duration::from_secs(30))).unwrap().is_some());
-    let outbox = from.shared.outbox.lock().unwrap();
+    let send_queue = from.shared.send_queue.lock().unwrap();
     let (done, is_done) = mpsc::channel();
     let worker = std::thread::spawn(move || {
         (0..50_u32).for_each(|number| publisher.publish(&number.to_le_bytes()).unwrap());
@@ -73,7 +73,7 @@ fn a_sample_by_udp_does_not_wait_for_the_thread_that_sends() {
     // Far longer than it takes: a lock that is waited for would never come.
     let published = is_done.recv_timeout(Duration::from_secs(120));
     // Its holder looks once more before it goes.
-    drop(outbox);
+    drop(send_queue);
     from.shared.kick();
     let _publisher = worker.join().unwrap();
     assert_eq!(published, Ok(()));

@@ -4,7 +4,7 @@ use noctule_discovery::{EndpointKind, Qos};
 use noctule_shm_ring::{Origin, RingConfig, StartAt, Writer};
 
 use super::*;
-use crate::shared_topic::{Offer, open_ring};
+use crate::shared_topic::{RingOwner, open_ring};
 
 const NODE: NodeId = NodeId([1; 16]);
 
@@ -22,10 +22,15 @@ fn endpoint() -> Endpoint {
     }
 }
 
-fn ring() -> (Offer, Writer) {
-    let offer =
-        Offer::new(RingConfig { history: 8, pins: 0, payload_bytes_max: 8, type_hash: 0, shift_bytes: 0 })
-            .unwrap();
+fn ring() -> (RingOwner, Writer) {
+    let offer = RingOwner::new(RingConfig {
+        history: 8,
+        pins: 0,
+        payload_bytes_max: 8,
+        type_hash: 0,
+        shift_bytes: 0,
+    })
+    .unwrap();
     let writer = offer.make_for_here().unwrap().unwrap();
     (offer, writer)
 }
@@ -35,7 +40,7 @@ fn publish(writer: &mut Writer, samples: u64) {
 }
 
 /// The publisher lets a reader in.
-fn let_in(offer: &Offer, route: Route) -> Change {
+fn let_in(offer: &RingOwner, route: Route) -> Change {
     let granted = offer.attach_here(0, false).unwrap();
     let start = StartAt::From { position: granted.position, history: 0 };
     let reader = open_ring(granted.into_memory(), 0, 0, start).unwrap();

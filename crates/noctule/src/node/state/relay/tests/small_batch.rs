@@ -9,7 +9,7 @@ use noctule_timebase::Span;
 
 use super::world::{NEAR, World};
 use crate::clock;
-use crate::node::outbox::{Outbox, SMALL_BATCH};
+use crate::node::send_queue::{SMALL_BATCH, SendQueue};
 
 const CAMERA: u32 = 1_000;
 const IMU: u32 = 1_001;
@@ -44,9 +44,10 @@ fn send(world: &mut World, writer: u32, payload_bytes: usize) {
 
 /// What is taken from the state at once: bytes of each datagram.
 fn taken_bytes(world: &mut World, is_small: impl Fn() -> bool) -> Vec<usize> {
-    let (mut outbox, socket) = (Outbox::before_a_quick_line(), UdpSocket::bind("127.0.0.1:0").unwrap());
-    assert!(outbox.fill(world.far(), &socket, is_small), "there is more");
-    outbox.lengths_bytes()
+    let (mut send_queue, socket) =
+        (SendQueue::before_a_quick_line(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    assert!(send_queue.fill(world.far(), &socket, is_small), "there is more");
+    send_queue.lengths_bytes()
 }
 
 #[test]

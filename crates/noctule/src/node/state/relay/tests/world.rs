@@ -11,20 +11,20 @@ use noctule_discovery::{
 };
 use noctule_netsim::Story;
 use noctule_prrt::{Origin, Outgoing, StreamId};
-use noctule_shm_ring::{ReaderId, RingConfig, Roster};
+use noctule_shm_ring::{ReaderId, ReaderTable, RingConfig};
 use noctule_timebase::{Instant, Span};
 
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::Envelope;
 use crate::node::command::Command;
-use crate::node::partner::Partner;
+use crate::node::guid::Guid;
 use crate::node::reader_route::trace::Event;
 use crate::node::remote::{class, source};
 use crate::node::sockets::To;
 use crate::node::state::State;
 use crate::sample::Bytes;
 use crate::shared_topic::{
-    Change, Granted, History, Offer, PublishedTopic, Source, Sources, SubscribedTopic, map_granted,
+    Change, Granted, History, PublishedTopic, RingOwner, Source, Sources, SubscribedTopic, map_granted,
 };
 use crate::swarm_key::SwarmKey;
 
@@ -55,12 +55,12 @@ enum Arrival {
     },
     Ask {
         from: NodeId,
-        writer: Partner,
+        writer: Guid,
         reader: EndpointId,
     },
     Release {
         from: NodeId,
-        writer: Partner,
+        writer: Guid,
         reader: EndpointId,
     },
     Answer {
@@ -70,7 +70,7 @@ enum Arrival {
     },
     End {
         from: NodeId,
-        writer: Partner,
+        writer: Guid,
         reader: EndpointId,
     },
     Death {
@@ -103,7 +103,7 @@ type Described = (NodeId, Arc<Endpoint>);
 type Asked = (Described, EndpointId, bool);
 
 /// Which node reads what for which of its readers.
-type Attached = (NodeId, Partner, EndpointId, Roster, ReaderId);
+type Attached = (NodeId, Guid, EndpointId, ReaderTable, ReaderId);
 
 /// When, and in which order of those at the same time.
 type Due = (Instant<Raw>, u64);
@@ -176,7 +176,7 @@ impl World {
         let endpoint = endpoint(EndpointKind::Writer, 8);
         let config =
             RingConfig { history: DEPTH, pins: 0, payload_bytes_max: 8, type_hash: 0, shift_bytes: 0 };
-        let (offer, class) = (Offer::new(config).unwrap(), class(&endpoint.qos));
+        let (offer, class) = (RingOwner::new(config).unwrap(), class(&endpoint.qos));
         let id = member.state.add(endpoint, now).unwrap();
         let topic = PublishedTopic {
             id,
@@ -398,8 +398,8 @@ impl World {
             Arrival::Ask { from, writer, reader } => {
                 let granted = member.state.hand_on(writer, 0);
                 if let Ok(granted) = &granted {
-                    let (roster, id) = (granted.roster.clone(), granted.reader);
-                    member.attached.push((from, writer, reader, roster, id));
+                    let (reader_table, id) = (granted.reader_table.clone(), granted.reader);
+                    member.attached.push((from, writer, reader, reader_table, id));
                 }
                 self.post(from, Arrival::Answer { from: to, granted: granted.map_err(|_| false) });
             }
@@ -478,7 +478,7 @@ impl World {
     /// Nodes that the writer sends to.
     pub(super) fn served(&self) -> Vec<NodeId> {
         let state = &self.members[&self.writer.0].state;
-        state.audience(self.writer.1).to_vec()
+        state.served_nodes(self.writer.1).to_vec()
     }
 
     /// In calm, everyone gets everything, and the host gets it once.
@@ -523,7 +523,7 @@ impl Member {
         detached
     }
 
-    fn release(&mut self, via: NodeId, writer: Partner, reader: EndpointId) {
+    fn release(&mut self, via: NodeId, writer: Guid, reader: EndpointId) {
         for asked in self.asked.entry(via).or_default() {
             asked.2 &= ((asked.0.0, asked.0.1.id), asked.1) != (writer, reader);
         }

@@ -7,7 +7,7 @@ use crate::types::Local;
 
 /// Bytes that may be sent now, refilled at a constant rate up to a limit.
 #[derive(Clone, Debug)]
-pub(crate) struct Bucket {
+pub(crate) struct TokenBucket {
     rate_bytes_per_s: i64,
     limit_bytes: i64,
     /// Scaled by a billion, so that refilling is exact.
@@ -17,12 +17,12 @@ pub(crate) struct Bucket {
 
 const SCALE: i128 = 1_000_000_000;
 
-impl Bucket {
-    pub(crate) fn new(rate_bytes_per_s: u32, limit_bytes: u32, now: Instant<Local>) -> Bucket {
+impl TokenBucket {
+    pub(crate) fn new(rate_bytes_per_s: u32, limit_bytes: u32, now: Instant<Local>) -> TokenBucket {
         let limit_bytes = i64::from(limit_bytes);
         // A rate of zero would never refill and so never be due.
         let rate_bytes_per_s = i64::from(rate_bytes_per_s.max(1));
-        Bucket { rate_bytes_per_s, limit_bytes, level: i128::from(limit_bytes) * SCALE, at: now }
+        TokenBucket { rate_bytes_per_s, limit_bytes, level: i128::from(limit_bytes) * SCALE, at: now }
     }
 
     /// Takes `bytes` if they are there.
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn bucket_never_grants_more_than_its_limit_and_rate() {
         let start = Instant::from_ns(0);
-        let mut bucket = Bucket::new(1000, 500, start);
+        let mut bucket = TokenBucket::new(1000, 500, start);
         let mut granted = 0;
         for ms in 0..=2_000 {
             while bucket.take(100, start + Span::from_ms(ms)) {
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn bucket_is_ready_when_it_says_and_not_before() {
         let start = Instant::from_ns(0);
-        let mut bucket = Bucket::new(1000, 500, start);
+        let mut bucket = TokenBucket::new(1000, 500, start);
         assert!(bucket.take(500, start));
         let ready = bucket.ready_at(200);
         assert_eq!(ready, start + Span::from_ms(200));

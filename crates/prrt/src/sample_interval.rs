@@ -15,7 +15,7 @@ const SILENCE_LEAST: Span = Span::from_us(500);
 
 /// The time between samples, by their source times, and how irregularly they arrive (RFC 3550, section 6.4.1).
 #[derive(Debug, Default)]
-pub(crate) struct Rhythm {
+pub(crate) struct SampleInterval {
     newest: Option<Newest>,
     interval: Option<Span>,
     jitter: Span,
@@ -32,7 +32,7 @@ struct Newest {
     arrived: Instant<Local>,
 }
 
-impl Rhythm {
+impl SampleInterval {
     /// A datagram of a sample has arrived.
     pub(crate) fn observe(&mut self, sequence: u64, source_time_ns: i64, now: Instant<Local>) {
         if let Some(newest) = self.newest {

@@ -8,13 +8,13 @@ use crate::clock;
 
 /// When the publishers of a topic last wrote.
 #[derive(Debug, Default)]
-pub(super) struct Rhythms {
+pub(super) struct DeadlineWatches {
     sources: Vec<(NodeId, EndpointId, Rhythm)>,
     /// The last sample of those that are gone.
     gone_ns: i64,
 }
 
-impl Rhythms {
+impl DeadlineWatches {
     /// On the crystal; 0 for never.
     pub(super) fn newest_ns(&self) -> i64 {
         self.sources.iter().map(|(.., rhythm)| rhythm.written_ns()).fold(self.gone_ns, i64::max)

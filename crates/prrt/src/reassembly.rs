@@ -22,7 +22,7 @@ pub(crate) struct Room {
 }
 
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct Reassembly {
     pub(crate) sequence: u64,
     pub(crate) origin: Origin,
     total_bytes: u32,
@@ -67,8 +67,8 @@ impl Room {
         partials && self.samples < self.samples_max && self.bytes + bytes <= self.bytes_max
     }
 
-    pub(crate) fn enter(&mut self, fragment: &Fragment<'_>) -> Held {
-        let held = Held {
+    pub(crate) fn enter(&mut self, fragment: &Fragment<'_>) -> Reassembly {
+        let held = Reassembly {
             sequence: fragment.sequence,
             origin: fragment.origin,
             total_bytes: fragment.total_bytes,
@@ -82,14 +82,14 @@ impl Room {
         held
     }
 
-    pub(crate) fn leave(&mut self, held: &Held) {
+    pub(crate) fn leave(&mut self, held: &Reassembly) {
         self.partials -= usize::from(!held.is_whole());
         self.samples -= 1;
         self.bytes -= held.cost();
     }
 }
 
-impl Held {
+impl Reassembly {
     /// Puts a piece where it belongs. `false` if it contradicts the others.
     pub(crate) fn add(
         &mut self,

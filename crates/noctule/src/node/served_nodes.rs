@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use noctule_discovery::NodeId;
 
-use super::partner::Partner;
+use super::guid::Guid;
 
 /// The readers of one writer on other hosts.
 #[derive(Debug, Default)]
-pub(super) struct Audience {
+pub(super) struct ServedNodes {
     /// Whether each is relayed.
-    readers: BTreeMap<Partner, bool>,
+    readers: BTreeMap<Guid, bool>,
     /// Those that samples are sent to, in rising order.
     nodes: Vec<NodeId>,
 }
@@ -26,21 +26,21 @@ pub(super) enum Shift {
     Went,
 }
 
-impl Audience {
+impl ServedNodes {
     /// A reader has come, or is described anew; whether it gets the samples from another node of its host.
-    pub(super) fn insert(&mut self, reader: Partner, relayed: bool) -> Shift {
+    pub(super) fn insert(&mut self, reader: Guid, relayed: bool) -> Shift {
         self.readers.insert(reader, relayed);
         self.settle(reader.0)
     }
 
     /// A reader has gone; `None` if it never was here.
-    pub(super) fn remove(&mut self, reader: Partner) -> Option<Shift> {
+    pub(super) fn remove(&mut self, reader: Guid) -> Option<Shift> {
         self.readers.remove(&reader)?;
         Some(self.settle(reader.0))
     }
 
     /// Whether this reader is here, and is not relayed.
-    pub(super) fn serves(&self, reader: Partner) -> bool {
+    pub(super) fn serves(&self, reader: Guid) -> bool {
         self.readers.get(&reader) == Some(&false)
     }
 
@@ -70,22 +70,22 @@ mod tests {
 
     use super::*;
 
-    fn reader(node: u8, number: u32) -> Partner {
+    fn reader(node: u8, number: u32) -> Guid {
         (NodeId([node; 16]), EndpointId(number))
     }
 
     #[test]
     fn a_node_is_served_as_long_as_one_of_its_readers_is_not_relayed() {
-        let mut audience = Audience::default();
-        assert_eq!(audience.insert(reader(3, 1), false), Shift::Came);
-        assert_eq!(audience.insert(reader(1, 1), true), Shift::None);
-        assert_eq!(audience.insert(reader(3, 2), false), Shift::None);
-        assert_eq!(audience.insert(reader(3, 1), true), Shift::None);
-        assert_eq!(audience.nodes(), [reader(3, 1).0]);
-        assert!(!audience.serves(reader(3, 1)) && audience.serves(reader(3, 2)));
-        assert_eq!(audience.remove(reader(3, 2)), Some(Shift::Went));
-        assert_eq!(audience.remove(reader(3, 2)), None);
-        assert_eq!(audience.insert(reader(1, 1), false), Shift::Came);
-        assert_eq!(audience.nodes(), [reader(1, 1).0]);
+        let mut served_nodes = ServedNodes::default();
+        assert_eq!(served_nodes.insert(reader(3, 1), false), Shift::Came);
+        assert_eq!(served_nodes.insert(reader(1, 1), true), Shift::None);
+        assert_eq!(served_nodes.insert(reader(3, 2), false), Shift::None);
+        assert_eq!(served_nodes.insert(reader(3, 1), true), Shift::None);
+        assert_eq!(served_nodes.nodes(), [reader(3, 1).0]);
+        assert!(!served_nodes.serves(reader(3, 1)) && served_nodes.serves(reader(3, 2)));
+        assert_eq!(served_nodes.remove(reader(3, 2)), Some(Shift::Went));
+        assert_eq!(served_nodes.remove(reader(3, 2)), None);
+        assert_eq!(served_nodes.insert(reader(1, 1), false), Shift::Came);
+        assert_eq!(served_nodes.nodes(), [reader(1, 1).0]);
     }
 }

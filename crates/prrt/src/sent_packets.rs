@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use noctule_timebase::{Instant, Span};
 
-use crate::arrivals::{LATER_PACKETS, MAX_ACK_DELAY, REACH};
+use crate::ack_state::{ACK_RANGE_PACKETS, MAX_ACK_DELAY, PACKET_THRESHOLD};
 use crate::congestion::bandwidth::{Bandwidth, Passage};
 use crate::congestion::path_delay::PathDelay;
 use crate::congestion::path_mtu::PathMtu;
@@ -72,7 +72,7 @@ impl Carried {
 
 /// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum PacketOutcome {
     /// It arrived and was taken.
     Arrived,
     /// It arrived, and the other side has no use for it yet.
@@ -82,7 +82,7 @@ pub(crate) enum Fate {
 }
 
 #[derive(Debug)]
-pub(crate) struct Flight {
+pub(crate) struct SentPackets {
     limits: WindowLimits,
     /// Numbered from `first` without gaps.
     packets: VecDeque<Packet>,
@@ -141,9 +141,9 @@ enum State {
     Settled,
 }
 
-impl Flight {
-    pub(crate) fn new(limits: WindowLimits, path_mtu: PathMtu, now: Instant<Local>) -> Flight {
-        Flight {
+impl SentPackets {
+    pub(crate) fn new(limits: WindowLimits, path_mtu: PathMtu, now: Instant<Local>) -> SentPackets {
+        SentPackets {
             limits,
             packets: VecDeque::new(),
             first: 0,
@@ -199,7 +199,7 @@ impl Flight {
         self.newest_arrived
     }
 
-    /// The packet [`next_number`](Flight::next_number) has been sent. What has a deadline does not count
+    /// The packet [`next_number`](SentPackets::next_number) has been sent. What has a deadline does not count
     /// against the window. Gives a reliable packet that had to be forgotten: it is to be retransmitted.
     pub(crate) fn sent(&mut self, carried: Carried, bytes: usize, now: Instant<Local>) -> Option<Carried> {
         let mut forgotten = None;
@@ -214,7 +214,7 @@ impl Flight {
             }
         }
         let (cost_bytes, sent_before) =
-            (if carried.is_piece() { Flight::cost(bytes) } else { 0 }, self.pace.total_bytes());
+            (if carried.is_piece() { SentPackets::cost(bytes) } else { 0 }, self.pace.total_bytes());
         match carried.kind {
             Kind::Piece { .. } => self.window.sent(cost_bytes, now),
             Kind::Symbol => self.pace.sent(bytes, now),
@@ -235,7 +235,7 @@ impl Flight {
         &mut self,
         feedback: &Feedback,
         (came, now): (Instant<Local>, Instant<Local>),
-        settle: &mut dyn FnMut(Fate, u64, Carried),
+        settle: &mut dyn FnMut(PacketOutcome, u64, Carried),
     ) -> Option<Option<Instant<Local>>> {
         let newest = feedback.newest;
         if newest >= self.next_number() {
@@ -244,7 +244,7 @@ impl Flight {
         self.heard_at = now;
         let mut left = None;
         let (in_flight_bytes, mut arrived) = (self.in_flight_bytes, Arrived::default());
-        for number in self.first.max(newest.saturating_sub(REACH))..=newest {
+        for number in self.first.max(newest.saturating_sub(ACK_RANGE_PACKETS))..=newest {
             let named = number == newest || feedback.earlier >> (newest - number - 1) & 1 == 1;
             let packet = &mut self.packets[(number - self.first) as usize];
             if !named || packet.state == State::Settled {
@@ -261,7 +261,7 @@ impl Flight {
             if was_lost {
                 // One that merely took long has not been overtaken.
                 let was_overtaken = number < self.newest_arrived;
-                self.later = (self.later + u64::from(was_overtaken)).min(LATER_PACKETS);
+                self.later = (self.later + u64::from(was_overtaken)).min(PACKET_THRESHOLD);
                 if packet.carried.is_piece() {
                     self.window.spurious(number);
                 }
@@ -283,13 +283,13 @@ impl Flight {
             }
             self.arrived_bytes += packet.bytes as u64;
             match (refused, was_lost) {
-                (false, _) => settle(Fate::Arrived, number, packet.carried),
-                (true, false) => settle(Fate::Refused, number, packet.carried),
+                (false, _) => settle(PacketOutcome::Arrived, number, packet.carried),
+                (true, false) => settle(PacketOutcome::Refused, number, packet.carried),
                 // It is being retransmitted already.
                 (true, true) => {}
             }
             // What came so late tells the time of those that were overtaken, not of the path.
-            if number == newest && newest + REACH >= self.newest_arrived {
+            if number == newest && newest + ACK_RANGE_PACKETS >= self.newest_arrived {
                 let (sent_at, sent_before) = (packet.sent_at, packet.sent_before);
                 left = Some(sent_at);
                 self.measure((sent_at, sent_before), feedback, (came, now));
@@ -304,10 +304,10 @@ impl Flight {
         }
         self.newest_arrived = self.newest_arrived.max(newest);
         self.window.arrived(arrived, in_flight_bytes, now);
-        self.give_up_overtaken(came, now, settle);
-        self.give_up_overdue(newest, (came, now), settle);
+        self.declare_lost_by_packets(came, now, settle);
+        self.declare_lost_by_time(newest, (came, now), settle);
         self.window.handle_feedback(self.next_number(), now);
-        self.record_fates(now);
+        self.record_outcomes(now);
         self.forget_settled(now);
         self.pace.handle_feedback(&self.path_delay, self.dispersion.bytes_per_s(), now);
         Some(left)
@@ -338,7 +338,7 @@ impl Flight {
     pub(crate) fn handle_timeout(
         &mut self,
         now: Instant<Local>,
-        settle: &mut dyn FnMut(Fate, u64, Carried),
+        settle: &mut dyn FnMut(PacketOutcome, u64, Carried),
     ) -> bool {
         self.path_mtu.handle_timeout(now);
         if self.timeout().is_none_or(|at| now < at) {
@@ -355,7 +355,7 @@ impl Flight {
                 packet.state = State::Lost;
                 self.in_flight_bytes -= packet.cost_bytes;
                 self.path_mtu.lost((number, packet.bytes), packet.sent_at, round_trip, now);
-                settle(Fate::Lost(LossRule::Timeout), number, packet.carried);
+                settle(PacketOutcome::Lost(LossRule::Timeout), number, packet.carried);
             }
         }
         self.doublings = (self.doublings + 1).min(DOUBLINGS_LIMIT);
@@ -397,14 +397,14 @@ impl Flight {
         &self.path_mtu
     }
 
-    /// The same, to be changed; call [`resize`](Flight::resize) when the length has changed.
+    /// The same, to be changed; call [`resize`](SentPackets::resize) when the length has changed.
     pub(crate) fn path_mtu_mut(&mut self) -> &mut PathMtu {
         &mut self.path_mtu
     }
 
     /// Datagrams are of another length at most from now on: the window is reckoned in them.
     pub(crate) fn resize(&mut self) {
-        self.limits.packet_bytes = Flight::cost(self.path_mtu.datagram_bytes());
+        self.limits.packet_bytes = SentPackets::cost(self.path_mtu.datagram_bytes());
         self.window.resize(self.limits.packet_bytes);
     }
 

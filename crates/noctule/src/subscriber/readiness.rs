@@ -22,7 +22,7 @@ use crate::shared_topic::SubscribedTopic;
 
 /// A file descriptor that becomes readable with the next sample.
 #[derive(Debug)]
-pub(super) struct Bell {
+pub(super) struct Readiness {
     order: Arc<Order>,
     thread: Option<JoinHandle<()>>,
     /// While a bell sleeps for a subscriber, the node's thread reads the socket.
@@ -50,8 +50,8 @@ enum What {
     End,
 }
 
-impl Bell {
-    fn new(topic: Arc<SubscribedTopic>, node: Arc<Shared>) -> io::Result<Bell> {
+impl Readiness {
+    fn new(topic: Arc<SubscribedTopic>, node: Arc<Shared>) -> io::Result<Readiness> {
         // Readable at first: the subscriber may have something.
         let event = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let (version, waker) = (AtomicU32::new(0), Mutex::new(None));
@@ -60,7 +60,7 @@ impl Bell {
         let thread = std::thread::Builder::new().name("noctule-bell".into());
         let thread = thread.spawn(move || watch(&its_order, &topic.version))?;
         node.begin_following();
-        Ok(Bell { order, thread: Some(thread), node, looks: 0 })
+        Ok(Readiness { order, thread: Some(thread), node, looks: 0 })
     }
 
     pub(super) fn set_waker(&self, waker: &Waker) {
@@ -96,7 +96,7 @@ impl Order {
     }
 }
 
-impl Drop for Bell {
+impl Drop for Readiness {
     fn drop(&mut self) {
         self.order.give(What::End);
         if let Some(thread) = self.thread.take() {
@@ -145,22 +145,22 @@ impl Subscriber {
     /// # Errors
     /// The system gives no descriptor or no thread.
     pub fn descriptor(&mut self) -> io::Result<BorrowedFd<'_>> {
-        let bell = self.bell()?;
-        Ok(bell.order.event.as_fd())
+        let readiness = self.readiness()?;
+        Ok(readiness.order.event.as_fd())
     }
 
-    pub(super) fn bell(&mut self) -> io::Result<&mut Bell> {
-        if self.bell.is_none() {
-            self.bell = Some(Bell::new(Arc::clone(&self.topic), Arc::clone(&self.shared))?);
+    pub(super) fn readiness(&mut self) -> io::Result<&mut Readiness> {
+        if self.readiness.is_none() {
+            self.readiness = Some(Readiness::new(Arc::clone(&self.topic), Arc::clone(&self.shared))?);
         }
-        self.bell.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.readiness.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// Nothing is there to take: leaves the waiting to the bell. True if something has come meanwhile.
     #[cold]
     pub(super) fn arm(&mut self) -> bool {
-        let Some(bell) = &mut self.bell else { return false };
-        bell.order.clear();
+        let Some(readiness) = &mut self.readiness else { return false };
+        readiness.order.clear();
         let mut rings = Vec::with_capacity(self.sources.list.len());
         // One that follows another is not read yet.
         for source in self.sources.list.iter_mut().filter(|source| !source.is_next()) {
@@ -172,15 +172,15 @@ impl Subscriber {
         let has_all = rings.len() == self.sources.list.iter().filter(|source| !source.is_next()).count();
         let has_changed = self.topic.version.load(Ordering::Acquire) != self.version;
         if has_all && !has_changed {
-            bell.looks = 0;
-            bell.order.give(What::Watch(rings, self.version));
+            readiness.looks = 0;
+            readiness.order.give(What::Watch(rings, self.version));
             return false;
         }
         // What is left after the next sample must ring again.
-        bell.order.ring();
-        bell.looks += 1;
-        let looks_again = bell.looks < LOOKS;
-        bell.looks *= u32::from(looks_again);
+        readiness.order.ring();
+        readiness.looks += 1;
+        let looks_again = readiness.looks < LOOKS;
+        readiness.looks *= u32::from(looks_again);
         if has_changed {
             self.take_changes();
         }

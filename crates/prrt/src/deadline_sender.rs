@@ -14,11 +14,11 @@ use crate::config::SAMPLE_OVERHEAD_BYTES;
 use crate::congestion::rate_limit::RateLimit;
 use crate::congestion::repair_budget::RepairBudget;
 use crate::erasure;
-use crate::feasibility::{Feasibility, Wish};
-use crate::flight::{Carried, Fate, Flight, Kind};
+use crate::feasibility::{Feasibility, FeasibilityChange};
 use crate::path::{Path, ROUND_TRIP_PRIOR};
 use crate::repair::{Price, Step, share_of_target};
 use crate::sent_counters::SentCounters;
+use crate::sent_packets::{Carried, Kind, PacketOutcome, SentPackets};
 use crate::stream::{Bound, Local, Outgoing, StreamId};
 use crate::trace::{self, Event, GivenUp, Record, Withheld};
 use crate::wire::{
@@ -61,8 +61,8 @@ const PRICE_AFTER_STALL: f64 = 0.2;
 
 /// Streams with deadlines.
 #[derive(Debug)]
-pub(crate) struct BoundSending {
-    streams: BTreeMap<StreamId, BoundStream>,
+pub(crate) struct DeadlineSender {
+    streams: BTreeMap<StreamId, DeadlineStream>,
     queue_bytes: usize,
     /// The stream that sent last: under a limit streams take turns.
     turn: StreamId,
@@ -76,7 +76,7 @@ pub(crate) struct BoundSending {
 }
 
 #[derive(Debug)]
-struct BoundStream {
+struct DeadlineStream {
     writer: StreamId,
     bound: Bound,
     /// Numbered from `first` without gaps.
@@ -112,9 +112,9 @@ pub(crate) struct Next {
     place: Place,
 }
 
-impl BoundSending {
-    pub(crate) fn new() -> BoundSending {
-        BoundSending {
+impl DeadlineSender {
+    pub(crate) fn new() -> DeadlineSender {
+        DeadlineSender {
             streams: BTreeMap::new(),
             queue_bytes: 0,
             turn: StreamId(0),
@@ -141,8 +141,10 @@ impl BoundSending {
         }
         let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES + pieces * SYMBOL_HEADER_BYTES;
         let deadline_at = now + (bound.deadline - sample.age);
-        let stream =
-            self.streams.entry(sample.writer).or_insert_with(|| BoundStream::new(sample.writer, bound, now));
+        let stream = self
+            .streams
+            .entry(sample.writer)
+            .or_insert_with(|| DeadlineStream::new(sample.writer, bound, now));
         let blocks = pieces.div_ceil(BLOCK_SYMBOLS_MAX);
         if self.queue_bytes + cost > queue_bytes_max || stream.blocks.len() + blocks > BLOCKS_LIMIT {
             counters.refused_full += 1;
@@ -218,26 +220,32 @@ impl BoundSending {
     }
 
     /// Handles the fate of a packet.
-    pub(crate) fn settle(&mut self, fate: Fate, packet: u64, carried: Carried, now: Instant<Local>) {
+    pub(crate) fn settle(
+        &mut self,
+        outcome: PacketOutcome,
+        packet: u64,
+        carried: Carried,
+        now: Instant<Local>,
+    ) {
         let Some(stream) = self.streams.get_mut(&carried.writer) else { return };
-        if !matches!(fate, Fate::Lost(_)) {
+        if !matches!(outcome, PacketOutcome::Lost(_)) {
             stream.budget.arrived(stream.feasibility.is_hopeless());
         }
         let Some(place) = carried.position.checked_sub(stream.first) else { return };
         let Some(block) = stream.blocks.get_mut(place as usize) else { return };
         let symbol = carried.index as u8;
         stream.due = now;
-        match fate {
-            Fate::Arrived => block.handle_arrival(symbol, packet, now),
-            Fate::Refused => block.handle_late(packet),
-            Fate::Lost(_) => block.handle_loss(symbol, packet, now),
+        match outcome {
+            PacketOutcome::Arrived => block.handle_arrival(symbol, packet, now),
+            PacketOutcome::Refused => block.handle_late(packet),
+            PacketOutcome::Lost(_) => block.handle_loss(symbol, packet, now),
         }
     }
 
     /// The next datagram to send, if one is due.
     pub(crate) fn next(
         &mut self,
-        flight: &mut Flight,
+        sent_packets: &mut SentPackets,
         now: Instant<Local>,
         counters: &mut Record,
     ) -> Option<Next> {
@@ -246,19 +254,19 @@ impl BoundSending {
             return None;
         }
         self.note_wake(now);
-        let path = Path::of(flight, self.lateness, now);
-        self.ready_at = flight.pace().ready_at();
+        let path = Path::of(sent_packets, self.lateness, now);
+        self.ready_at = sent_packets.pace().ready_at();
         let turn = self.turn;
         for after in [true, false] {
             for (writer, stream) in self.streams.iter_mut().filter(|(writer, _)| (**writer > turn) == after) {
-                self.queue_bytes -= stream.retire(path.round, flight.pace_mut(), (now, counters));
+                self.queue_bytes -= stream.retire(path.round, sent_packets.pace_mut(), (now, counters));
                 if now < self.ready_at {
                     continue;
                 }
                 let Some((position, symbol)) = stream.next(&path, now, counters) else { continue };
                 let carried = Carried { writer: *writer, position, index: symbol.into(), kind: Kind::Symbol };
                 let block = &mut stream.blocks[(position - stream.first) as usize];
-                let packet = flight.next_number();
+                let packet = sent_packets.next_number();
                 let symbols = if block.is_closed() { block.symbols() } else { 0 };
                 let deadline = stream.bound.deadline;
                 let ack_delay = path.ack_delay(deadline, stream.interval.unwrap_or(deadline), position);
@@ -314,23 +322,27 @@ impl BoundSending {
     }
 
     /// A wish that cannot be fulfilled, or can be again: each change once.
-    pub(crate) fn poll_wish(&mut self, flight: &mut Flight, now: Instant<Local>) -> Option<(StreamId, Wish)> {
+    pub(crate) fn poll_feasibility_change(
+        &mut self,
+        sent_packets: &mut SentPackets,
+        now: Instant<Local>,
+    ) -> Option<(StreamId, FeasibilityChange)> {
         self.streams.iter_mut().find_map(|(writer, stream)| {
             let interval = stream.interval?;
-            stream.feasibility.poll(&stream.bound, interval, flight, now).map(|wish| (*writer, wish))
+            stream.feasibility.poll(&stream.bound, interval, sent_packets, now).map(|wish| (*writer, wish))
         })
     }
 
-    /// When [`next`](BoundSending::next) may have something although nothing was heard.
+    /// When [`next`](DeadlineSender::next) may have something although nothing was heard.
     pub(crate) fn timeout(&self) -> Option<Instant<Local>> {
         let waiting = self.streams.values().filter(|stream| !stream.blocks.is_empty());
         waiting.map(|stream| stream.due.max(self.ready_at)).min()
     }
 }
 
-impl BoundStream {
-    fn new(writer: StreamId, bound: Bound, now: Instant<Local>) -> BoundStream {
-        BoundStream {
+impl DeadlineStream {
+    fn new(writer: StreamId, bound: Bound, now: Instant<Local>) -> DeadlineStream {
+        DeadlineStream {
             writer,
             bound,
             blocks: VecDeque::new(),

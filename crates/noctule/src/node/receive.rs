@@ -64,7 +64,7 @@ impl Shared {
         if self.lead.take() {
             buffer.resize(DATAGRAM_BYTES_MAX, 0);
             if let Ok(Some(arrival)) = datagram::receive(&self.sockets.own, buffer) {
-                self.take_in(buffer, &arrival);
+                self.process(buffer, &arrival);
             }
             if self.lead.leave(clock::now()) {
                 self.kick();
@@ -80,7 +80,7 @@ impl Shared {
         buffer.resize(DATAGRAM_BYTES_MAX, 0);
         for _ in 0..BATCH_LIMIT {
             let Ok(Some(arrival)) = datagram::receive(&self.sockets.own, buffer) else { break };
-            self.take_in(buffer, &arrival);
+            self.process(buffer, &arrival);
         }
         if self.lead.leave(clock::now()) {
             self.kick();
@@ -115,7 +115,7 @@ impl Shared {
             match arrival {
                 // Empty: the thread wants us to look round.
                 Ok(Some(Arrival { length_bytes: 0, .. })) => return,
-                Ok(Some(arrival)) if self.take_in(buffer, &arrival) => return,
+                Ok(Some(arrival)) if self.process(buffer, &arrival) => return,
                 Ok(Some(_)) => {}
                 // A signal, or the ICMP error of a datagram that found no socket.
                 Ok(None) | Err(_) => return,
@@ -125,7 +125,7 @@ impl Shared {
 
     /// A datagram of the own socket; what it provokes is sent at once. If it lay there, so may others, and what is said before they are
     /// taken in would call them lost. Whether word to look round was among those.
-    fn take_in(&self, buffer: &mut [u8], arrival: &Arrival) -> bool {
+    fn process(&self, buffer: &mut [u8], arrival: &Arrival) -> bool {
         let length = arrival.length_bytes.min(buffer.len());
         let changes = self.changes.so_far();
         let looks_round = self.work(Effort::All, |state, now| {
@@ -143,8 +143,8 @@ impl Shared {
 
     /// Receives what lies in the own socket, if the thread is to and is stalled: without its feedback, repairs would be
     /// decided in vain.
-    pub(super) fn relieve(&self, state: &mut State, now: Instant<Raw>) {
-        if !self.alarm.rang_by(now - STALLED) || self.lead.is_away() {
+    pub(super) fn drain_if_stalled(&self, state: &mut State, now: Instant<Raw>) {
+        if !self.wake_timer.is_due_by(now - STALLED) || self.lead.is_away() {
             return;
         }
         self.drain(state, &mut vec![0; DATAGRAM_BYTES_MAX]);

@@ -16,7 +16,7 @@ const LOOK_AGAIN_MS: [i64; 4] = [1, 5, 20, 100];
 
 /// Nodes of this host whose connection has ended and that are not known to be gone.
 #[derive(Debug, Default)]
-pub(super) struct Suspects(BTreeMap<NodeId, Suspect>);
+pub(super) struct DeathDetection(BTreeMap<NodeId, Suspect>);
 
 #[derive(Debug)]
 struct Suspect {
@@ -24,8 +24,8 @@ struct Suspect {
     at: Instant<Raw>,
 }
 
-impl Suspects {
-    /// A connection of a node has ended; it is looked at with the next [`poll`](Suspects::poll).
+impl DeathDetection {
+    /// A connection of a node has ended; it is looked at with the next [`poll`](DeathDetection::poll).
     pub(super) fn add(&mut self, node: NodeId, now: Instant<Raw>) {
         self.0.insert(node, Suspect { looked: 0, at: now });
     }
@@ -70,28 +70,28 @@ mod tests {
 
     #[test]
     fn a_node_that_listens_no_more_is_dead_at_once_or_a_little_later() {
-        let mut suspects = Suspects::default();
-        suspects.add(NODE, at(0));
-        assert_eq!(suspects.poll(at(0), |_| false), Some(NODE));
-        suspects.add(NODE, at(10));
-        assert_eq!(suspects.poll(at(10), |_| true), None);
-        assert_eq!(suspects.poll_timeout(), Some(at(11)));
-        assert_eq!(suspects.poll(at(11), |_| false), Some(NODE));
-        assert_eq!(suspects.poll_timeout(), None);
+        let mut death_detection = DeathDetection::default();
+        death_detection.add(NODE, at(0));
+        assert_eq!(death_detection.poll(at(0), |_| false), Some(NODE));
+        death_detection.add(NODE, at(10));
+        assert_eq!(death_detection.poll(at(10), |_| true), None);
+        assert_eq!(death_detection.poll_timeout(), Some(at(11)));
+        assert_eq!(death_detection.poll(at(11), |_| false), Some(NODE));
+        assert_eq!(death_detection.poll_timeout(), None);
     }
 
     #[test]
     fn a_node_that_goes_on_listening_is_alive_whatever_others_say_in_its_name() {
-        let mut suspects = Suspects::default();
+        let mut death_detection = DeathDetection::default();
         let mut looks = 0;
-        suspects.add(NODE, at(0));
+        death_detection.add(NODE, at(0));
         for ms in 0..1_000 {
-            let dead = suspects.poll(at(ms), |_| {
+            let dead = death_detection.poll(at(ms), |_| {
                 looks += 1;
                 true
             });
             assert_eq!(dead, None);
         }
-        assert_eq!((looks, suspects.poll_timeout()), (1 + LOOK_AGAIN_MS.len(), None));
+        assert_eq!((looks, death_detection.poll_timeout()), (1 + LOOK_AGAIN_MS.len(), None));
     }
 }

@@ -46,7 +46,7 @@ pub enum AttachError {
 
 /// The readers of one ring; clones are the same list.
 #[derive(Debug, Clone)]
-pub struct Roster(Arc<Shared>);
+pub struct ReaderTable(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -82,7 +82,7 @@ impl Attached {
     }
 }
 
-impl Roster {
+impl ReaderTable {
     pub(crate) fn new(layout: &Layout, data: Memory) -> Self {
         let list = Mutex::new(List::default());
         Self(Arc::new(Shared { version: AtomicU64::new(0), data, pins_max: layout.pins(), list }))
@@ -104,7 +104,7 @@ impl Roster {
         self.add(READERS_MAX, control, pins, false)
     }
 
-    /// As [`attach`](Roster::attach) or, for one that is waited for, [`attach_waited_for`](Roster::attach_waited_for), for a reader in the
+    /// As [`attach`](ReaderTable::attach) or, for one that is waited for, [`attach_waited_for`](ReaderTable::attach_waited_for), for a reader in the
     /// writer's own process: [`OWN_READERS_MAX`] more than of others.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl Roster {
         attached.map_err(|error| if error == AttachError::Readers { AttachError::OwnReaders } else { error })
     }
 
-    /// As [`attach`](Roster::attach), for a reader that loses nothing: [`Writer::has_room`](crate::Writer::has_room) counts it, so a writer
+    /// As [`attach`](ReaderTable::attach), for a reader that loses nothing: [`Writer::has_room`](crate::Writer::has_room) counts it, so a writer
     /// that keeps all waits for it.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl Roster {
         self.add(READERS_MAX, control, pins, true)
     }
 
-    /// As [`attach`](Roster::attach), for the writer's own process, which reads for a moment and pins nothing: one more than
+    /// As [`attach`](ReaderTable::attach), for the writer's own process, which reads for a moment and pins nothing: one more than
     /// there may be readers.
     ///
     /// # Errors
@@ -178,7 +178,7 @@ impl Roster {
     }
 
     /// A reader reads no more: it is waited for no more, and forgotten once nothing of it is borrowed. False if something still is; then call
-    /// it again some time, or [`detach`](Roster::detach) when its process has gone.
+    /// it again some time, or [`detach`](ReaderTable::detach) when its process has gone.
     pub fn release(&self, id: ReaderId) -> bool {
         let mut list = self.lock();
         if let Some(reader) = list.attached.iter_mut().find(|reader| reader.id == id) {

@@ -9,17 +9,17 @@ use crate::stream::{Arrival, Local};
 use crate::wire::Feedback;
 
 /// Packet numbers before the newest that feedback names: as far as it can name what was refused.
-pub(crate) const REACH: u64 = 63;
+pub(crate) const ACK_RANGE_PACKETS: u64 = 63;
 /// Feedback on reliable datagrams waits this long for a sample to be piggybacked on (RFC 9000, section 13.2.1: max_ack_delay).
 pub(crate) const MAX_ACK_DELAY: Span = Span::from_ms(2);
 /// Later packets that must have arrived before a reliable one counts as lost (RFC 9002, section 6.1.1).
-pub(crate) const LATER_PACKETS: u64 = 3;
+pub(crate) const PACKET_THRESHOLD: u64 = 3;
 /// After this many datagrams it waits no longer (the Ack-Eliciting Threshold of draft-ietf-quic-ack-frequency).
 const ACK_ELICITING_THRESHOLD: u32 = 8;
 
-/// Packet numbers that arrived: the newest and the [`REACH`] before it.
+/// Packet numbers that arrived: the newest and the [`ACK_RANGE_PACKETS`] before it.
 #[derive(Debug, Default)]
-pub(crate) struct Arrivals {
+pub(crate) struct AckState {
     newest: Option<(u64, Arrival)>,
     earlier: u64,
     refused: u64,
@@ -28,12 +28,12 @@ pub(crate) struct Arrivals {
     /// Arrived since the last feedback.
     unacknowledged: u32,
     /// Feedback is to be sent although nothing arrived.
-    demanded: bool,
+    ack_requested: bool,
     feedback_sent_at: Option<Instant<Local>>,
     due: Option<Instant<Local>>,
 }
 
-impl Arrivals {
+impl AckState {
     /// Notes an arrival, and whether it was taken, be it the first of its number or not: a repetition may
     /// mean that feedback was lost. With a deadline: `ack_delay`, how long feedback on it may wait after the feedback before.
     pub(crate) fn record(&mut self, packet: u64, taken: bool, ack_delay: Option<Span>, arrival: Arrival) {
@@ -48,17 +48,17 @@ impl Arrivals {
                 0
             }
         };
-        if (1..=REACH).contains(&back) {
+        if (1..=ACK_RANGE_PACKETS).contains(&back) {
             self.earlier |= 1 << (back - 1);
         }
-        if back <= REACH && !taken {
+        if back <= ACK_RANGE_PACKETS && !taken {
             self.refused |= 1 << back;
         }
-        if back > REACH && taken {
+        if back > ACK_RANGE_PACKETS && taken {
             self.record_late(packet, arrival);
         }
         // The three before it: one that is missing is reported at once, until the other side knows it lost.
-        let recent = (1 << packet.min(LATER_PACKETS)) - 1;
+        let recent = (1 << packet.min(PACKET_THRESHOLD)) - 1;
         let in_order = back == 0 && self.earlier & recent == recent;
         self.unacknowledged += 1;
         let wait_until = match ack_delay {
@@ -72,36 +72,36 @@ impl Arrivals {
     /// Several between two datagrams of feedback are named together, if they lie close enough; else the last.
     fn record_late(&mut self, packet: u64, arrival: Arrival) {
         self.late = Some(match self.late {
-            Some((newest, earlier, before)) if packet < newest && newest - packet <= REACH => {
+            Some((newest, earlier, before)) if packet < newest && newest - packet <= ACK_RANGE_PACKETS => {
                 (newest, earlier | 1 << (newest - packet - 1), before)
             }
-            Some((newest, earlier, _)) if packet > newest && packet - newest <= REACH => {
+            Some((newest, earlier, _)) if packet > newest && packet - newest <= ACK_RANGE_PACKETS => {
                 let ahead = packet - newest;
-                (packet, (earlier << ahead | 1 << (ahead - 1)) & !(1 << REACH), arrival)
+                (packet, (earlier << ahead | 1 << (ahead - 1)) & !(1 << ACK_RANGE_PACKETS), arrival)
             }
             _ => (packet, 0, arrival),
         });
     }
 
     /// What should have arrived has not: feedback is due at once.
-    pub(crate) fn demand(&mut self, now: Instant<Local>) {
-        self.demanded = self.newest.is_some();
-        if self.demanded {
+    pub(crate) fn request_ack(&mut self, now: Instant<Local>) {
+        self.ack_requested = self.newest.is_some();
+        if self.ack_requested {
             self.due = Some(self.due.map_or(now, |due| due.min(now)));
         }
     }
 
     /// The newest number becomes one that is `ahead` higher.
     fn advance(&mut self, ahead: u64) {
-        let shift = |bits: u64| if ahead <= REACH { bits << ahead } else { 0 };
+        let shift = |bits: u64| if ahead <= ACK_RANGE_PACKETS { bits << ahead } else { 0 };
         self.refused = shift(self.refused);
-        self.earlier = shift(self.earlier) | if ahead <= REACH { 1 << (ahead - 1) } else { 0 };
-        self.earlier &= !(1 << REACH);
+        self.earlier = shift(self.earlier) | if ahead <= ACK_RANGE_PACKETS { 1 << (ahead - 1) } else { 0 };
+        self.earlier &= !(1 << ACK_RANGE_PACKETS);
     }
 
-    /// The feedback to send, if anything arrived since [`feedback_sent`](Arrivals::feedback_sent).
+    /// The feedback to send, if anything arrived since [`feedback_sent`](AckState::feedback_sent).
     pub(crate) fn feedback(&self, now: Instant<Local>) -> Option<Feedback> {
-        let newest = self.newest.filter(|_| self.unacknowledged > 0 || self.demanded);
+        let newest = self.newest.filter(|_| self.unacknowledged > 0 || self.ack_requested);
         let newest = newest.map(|(newest, arrival)| (newest, self.earlier, self.refused, arrival));
         let late = self.late.map(|(packet, earlier, arrival)| (packet, earlier, 0, arrival));
         let (newest, earlier, refused, arrival) = late.or(newest)?;
@@ -114,10 +114,10 @@ impl Arrivals {
         if self.late.take().is_some() {
             return;
         }
-        if self.unacknowledged > 0 || self.demanded {
+        if self.unacknowledged > 0 || self.ack_requested {
             self.feedback_sent_at = Some(now);
         }
-        (self.unacknowledged, self.demanded, self.due) = (0, false, None);
+        (self.unacknowledged, self.ack_requested, self.due) = (0, false, None);
     }
 
     /// The number of the packet that should come next.
@@ -139,67 +139,67 @@ mod tests {
         Instant::from_ns(ms * 1_000_000)
     }
 
-    fn record(arrivals: &mut Arrivals, packet: u64, taken: bool, now: Instant<Local>) {
-        arrivals.record(packet, taken, None, Arrival { now, came: now, own_ns: 0, peer_ns: None });
+    fn record(ack_state: &mut AckState, packet: u64, taken: bool, now: Instant<Local>) {
+        ack_state.record(packet, taken, None, Arrival { now, came: now, own_ns: 0, peer_ns: None });
     }
 
     #[test]
     fn numbers_that_arrive_in_any_order_are_acknowledged_within_reach() {
-        let mut arrivals = Arrivals::default();
+        let mut ack_state = AckState::default();
         for packet in [5, 3, 70, 71, 6, 4] {
-            record(&mut arrivals, packet, true, at(0));
+            record(&mut ack_state, packet, true, at(0));
         }
         // 70 is 1 before 71, 6 and 4 are 65 and 67 before it: too far, and named first by feedback of their own.
-        let feedback = arrivals.feedback(at(1)).unwrap();
+        let feedback = ack_state.feedback(at(1)).unwrap();
         assert_eq!((feedback.newest, feedback.earlier, feedback.refused), (6, 0b10, 0));
-        arrivals.feedback_sent(at(1));
-        let feedback = arrivals.feedback(at(1)).unwrap();
+        ack_state.feedback_sent(at(1));
+        let feedback = ack_state.feedback(at(1)).unwrap();
         assert_eq!((feedback.newest, feedback.delay_ns), (71, 1_000_000));
         assert_eq!(feedback.earlier, 1);
-        record(&mut arrivals, u64::MAX - 1, true, at(1));
-        assert_eq!(arrivals.feedback(at(1)).unwrap().earlier, 0);
+        record(&mut ack_state, u64::MAX - 1, true, at(1));
+        assert_eq!(ack_state.feedback(at(1)).unwrap().earlier, 0);
     }
 
     #[test]
     fn the_sixty_third_before_the_newest_is_still_there() {
-        let mut arrivals = Arrivals::default();
-        record(&mut arrivals, 10, true, at(0));
-        record(&mut arrivals, 73, true, at(0));
-        assert_eq!(arrivals.feedback(at(0)).unwrap().earlier, 1 << 62);
-        record(&mut arrivals, 74, true, at(0));
-        assert_eq!(arrivals.feedback(at(0)).unwrap().earlier, 1);
+        let mut ack_state = AckState::default();
+        record(&mut ack_state, 10, true, at(0));
+        record(&mut ack_state, 73, true, at(0));
+        assert_eq!(ack_state.feedback(at(0)).unwrap().earlier, 1 << 62);
+        record(&mut ack_state, 74, true, at(0));
+        assert_eq!(ack_state.feedback(at(0)).unwrap().earlier, 1);
     }
 
     #[test]
     fn an_acknowledgement_waits_two_milliseconds_or_eight_datagrams_or_not_at_all_after_a_gap() {
-        let mut arrivals = Arrivals::default();
-        record(&mut arrivals, 0, true, at(0));
-        record(&mut arrivals, 1, true, at(1));
-        assert_eq!(arrivals.due(), Some(at(2)));
-        (2..7).for_each(|packet| record(&mut arrivals, packet, true, at(1)));
-        assert_eq!(arrivals.due(), Some(at(2)));
-        record(&mut arrivals, 7, true, at(1));
-        assert_eq!(arrivals.due(), Some(at(1)));
-        arrivals.feedback_sent(at(1));
-        assert_eq!((arrivals.due(), arrivals.feedback(at(2))), (None, None));
-        record(&mut arrivals, 9, true, at(3));
-        assert_eq!(arrivals.due(), Some(at(3)));
+        let mut ack_state = AckState::default();
+        record(&mut ack_state, 0, true, at(0));
+        record(&mut ack_state, 1, true, at(1));
+        assert_eq!(ack_state.due(), Some(at(2)));
+        (2..7).for_each(|packet| record(&mut ack_state, packet, true, at(1)));
+        assert_eq!(ack_state.due(), Some(at(2)));
+        record(&mut ack_state, 7, true, at(1));
+        assert_eq!(ack_state.due(), Some(at(1)));
+        ack_state.feedback_sent(at(1));
+        assert_eq!((ack_state.due(), ack_state.feedback(at(2))), (None, None));
+        record(&mut ack_state, 9, true, at(3));
+        assert_eq!(ack_state.due(), Some(at(3)));
     }
 
     #[test]
     fn what_was_refused_is_named_as_long_as_its_arrival_is() {
-        let mut arrivals = Arrivals::default();
-        record(&mut arrivals, 0, false, at(0));
-        assert_eq!(arrivals.feedback(at(0)).unwrap().refused, 1);
-        record(&mut arrivals, 2, true, at(0));
-        record(&mut arrivals, 1, false, at(0));
-        let feedback = arrivals.feedback(at(0)).unwrap();
+        let mut ack_state = AckState::default();
+        record(&mut ack_state, 0, false, at(0));
+        assert_eq!(ack_state.feedback(at(0)).unwrap().refused, 1);
+        record(&mut ack_state, 2, true, at(0));
+        record(&mut ack_state, 1, false, at(0));
+        let feedback = ack_state.feedback(at(0)).unwrap();
         assert_eq!((feedback.newest, feedback.earlier, feedback.refused), (2, 0b11, 0b110));
-        record(&mut arrivals, 64, true, at(0));
-        let feedback = arrivals.feedback(at(0)).unwrap();
+        record(&mut ack_state, 64, true, at(0));
+        let feedback = ack_state.feedback(at(0)).unwrap();
         assert_eq!((feedback.earlier, feedback.refused), (1 << 61 | 1 << 62, 1 << 63));
-        record(&mut arrivals, 65, true, at(0));
-        let feedback = arrivals.feedback(at(0)).unwrap();
+        record(&mut ack_state, 65, true, at(0));
+        let feedback = ack_state.feedback(at(0)).unwrap();
         assert_eq!((feedback.earlier, feedback.refused), (1 | 1 << 62, 0));
     }
 }

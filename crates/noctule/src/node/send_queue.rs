@@ -65,7 +65,7 @@ pub struct SendCounters {
 
 /// Datagrams between the state and the kernel.
 #[derive(Debug)]
-pub(super) struct Outbox {
+pub(super) struct SendQueue {
     runs: Vec<Pending>,
     /// Runs before this one were sent.
     next: usize,
@@ -99,9 +99,9 @@ pub(super) enum Sent {
     Full,
 }
 
-impl Outbox {
-    pub(super) fn new() -> Outbox {
-        Outbox {
+impl SendQueue {
+    pub(super) fn new() -> SendQueue {
+        SendQueue {
             runs: Vec::new(),
             next: 0,
             bytes: Vec::new(),
@@ -317,15 +317,15 @@ impl Outbox {
 }
 
 #[cfg(test)]
-impl Outbox {
+impl SendQueue {
     /// In front of a line that has never been behind.
-    pub(super) fn before_a_quick_line() -> Outbox {
-        let mut outbox = Outbox::new();
-        while outbox.queue.allowance_bytes() < 2 * BATCH.bytes {
-            outbox.queue.hold_back();
-            outbox.queue.handle_drained(0, clock::now());
+    pub(super) fn before_a_quick_line() -> SendQueue {
+        let mut send_queue = SendQueue::new();
+        while send_queue.queue.allowance_bytes() < 2 * BATCH.bytes {
+            send_queue.queue.hold_back();
+            send_queue.queue.handle_drained(0, clock::now());
         }
-        outbox
+        send_queue
     }
 
     /// Bytes of each datagram in it, in the order in which they leave.

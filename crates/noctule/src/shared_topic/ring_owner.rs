@@ -6,8 +6,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use noctule_shm_ring::{
-    AttachError, CONTROL_BYTES, Layout, LayoutError, Memory, Origin, Reader, ReaderId, RingConfig, Roster,
-    StartAt, Writer,
+    AttachError, CONTROL_BYTES, Layout, LayoutError, Memory, Origin, Reader, ReaderId, ReaderTable,
+    RingConfig, StartAt, Writer,
 };
 use noctule_sys::sealed_memory::{SealedMemory, WrittenBy};
 use rustix::io::Errno;
@@ -21,7 +21,7 @@ const DESCRIPTORS_LEFT: u64 = 64;
 
 /// The offer of a publisher to readers of this host.
 #[derive(Debug)]
-pub(crate) struct Offer {
+pub(crate) struct RingOwner {
     pub(crate) payload_bytes_max: usize,
     config: RingConfig,
     made: Mutex<Option<Made>>,
@@ -32,7 +32,7 @@ struct Made {
     memory: Memory,
     /// To lend the memory to other processes; `None` if this one had no descriptor left.
     data: Option<OwnedFd>,
-    roster: Roster,
+    reader_table: ReaderTable,
 }
 
 /// A sample of the history.
@@ -46,7 +46,7 @@ pub(crate) struct Past {
 pub(crate) struct GrantedHere {
     memory: (Memory, Memory),
     reader: ReaderId,
-    roster: Roster,
+    reader_table: ReaderTable,
     /// As of [`Granted`].
     pub(crate) pins: u32,
     /// As of [`Granted`].
@@ -54,14 +54,14 @@ pub(crate) struct GrantedHere {
 }
 
 impl GrantedHere {
-    /// Its place in the roster.
+    /// Its place in the reader table.
     pub(crate) fn reader(&self) -> ReaderId {
         self.reader
     }
 
     /// Where it is to be detached when it has gone.
-    pub(crate) fn roster(&self) -> &Roster {
-        &self.roster
+    pub(crate) fn reader_table(&self) -> &ReaderTable {
+        &self.reader_table
     }
 
     /// Data and control page.
@@ -76,21 +76,21 @@ pub(crate) struct Granted {
     pub(crate) control: OwnedFd,
     pub(crate) reader: ReaderId,
     /// Where it is to be detached when it has gone.
-    pub(crate) roster: Roster,
+    pub(crate) reader_table: ReaderTable,
     /// Samples that it may borrow at once; fewer than it asked for if there are no more.
     pub(crate) pins: u32,
     /// Where it begins: what is published from now on lies there or later.
     pub(crate) position: u64,
 }
 
-impl Offer {
+impl RingOwner {
     /// An offer of rings of this geometry.
     ///
     /// # Errors
     /// A geometry that is not possible.
-    pub(crate) fn new(config: RingConfig) -> Result<Offer, LayoutError> {
+    pub(crate) fn new(config: RingConfig) -> Result<RingOwner, LayoutError> {
         Layout::of(&config)?;
-        Ok(Offer { payload_bytes_max: config.payload_bytes_max, config, made: Mutex::new(None) })
+        Ok(RingOwner { payload_bytes_max: config.payload_bytes_max, config, made: Mutex::new(None) })
     }
 
     /// Makes the ring if it is not there yet; the writer is the caller's to pass on.
@@ -104,7 +104,7 @@ impl Offer {
     /// The same where the reader is in this process: without a descriptor if there is none left, so that it cannot be handed on.
     ///
     /// # Errors
-    /// As of [`make`](Offer::make).
+    /// As of [`make`](RingOwner::make).
     pub(crate) fn make_for_here(&self) -> Result<Option<Writer>, RingError> {
         self.make_of(|length_bytes| match create_to_lend(length_bytes) {
             Ok((memory, data)) => Ok((memory, Some(data))),
@@ -118,7 +118,7 @@ impl Offer {
     /// The same where every reader ever is in this process: without a descriptor.
     ///
     /// # Errors
-    /// As of [`make`](Offer::make).
+    /// As of [`make`](RingOwner::make).
     pub(crate) fn make_unnamed(&self) -> Result<Option<Writer>, RingError> {
         self.make_of(|length_bytes| SealedMemory::unnamed(length_bytes).map(|memory| (memory, None)))
     }
@@ -140,7 +140,7 @@ impl Offer {
         let (memory, data) = create(length).map_err(no_memory)?;
         let memory = Memory::from(memory);
         let writer = Writer::create(memory.clone(), &self.config)?;
-        *made = Some(Made { memory, data, roster: writer.roster().clone() });
+        *made = Some(Made { memory, data, reader_table: writer.reader_table().clone() });
         Ok(Some(writer))
     }
 
@@ -162,11 +162,11 @@ impl Offer {
         let data = made.data.as_ref().ok_or(RingError::NoDescriptorThere)?;
         let data = data.try_clone().map_err(no_descriptor)?;
         let control = Memory::from(control);
-        let attach = if is_waited_for { Roster::attach_waited_for } else { Roster::attach };
-        let (reader, pins) = enter(pins, |pins| attach(&made.roster, control.clone(), pins))?;
-        let position = made.roster.next_position();
-        let roster = made.roster.clone();
-        Ok(Granted { data, control: descriptor, reader, roster, pins, position })
+        let attach = if is_waited_for { ReaderTable::attach_waited_for } else { ReaderTable::attach };
+        let (reader, pins) = enter(pins, |pins| attach(&made.reader_table, control.clone(), pins))?;
+        let position = made.reader_table.next_position();
+        let reader_table = made.reader_table.clone();
+        Ok(Granted { data, control: descriptor, reader, reader_table, pins, position })
     }
 
     /// Attaches a reader of this process to the ring, which has been made. The thread that fills the ring asks itself how far it has read, see
@@ -175,29 +175,30 @@ impl Offer {
     /// # Errors
     /// No ring yet, or no room for another reader.
     pub(crate) fn attach_here(&self, pins: u32, is_waited_for: bool) -> Result<GrantedHere, RingError> {
-        self.enter_here(|roster, control| {
-            enter(pins, |pins| roster.attach_own(control.clone(), pins, is_waited_for))
+        self.enter_here(|reader_table, control| {
+            enter(pins, |pins| reader_table.attach_own(control.clone(), pins, is_waited_for))
         })
     }
 
     fn enter_here(
         &self,
-        enter: impl FnOnce(&Roster, &Memory) -> Result<(ReaderId, u32), RingError>,
+        enter: impl FnOnce(&ReaderTable, &Memory) -> Result<(ReaderId, u32), RingError>,
     ) -> Result<GrantedHere, RingError> {
         let made = self.lock();
         let made = made.as_ref().ok_or(RingError::NotMade)?;
         let control = Memory::zeroed(CONTROL_BYTES);
-        let (reader, pins) = enter(&made.roster, &control)?;
-        let position = made.roster.next_position();
+        let (reader, pins) = enter(&made.reader_table, &control)?;
+        let position = made.reader_table.next_position();
         let memory = (made.memory.clone(), control);
-        Ok(GrantedHere { memory, reader, roster: made.roster.clone(), pins, position })
+        Ok(GrantedHere { memory, reader, reader_table: made.reader_table.clone(), pins, position })
     }
 
     /// The last `depth` samples in the ring; nothing if there is no ring.
     pub(crate) fn history(&self, depth: u32) -> Vec<Past> {
         let mut samples = Vec::new();
-        let granted = self.enter_here(|roster, control| Ok((roster.attach_extra(control.clone())?, 0)));
-        let Ok(GrantedHere { memory, reader: id, roster, .. }) = granted else { return samples };
+        let granted =
+            self.enter_here(|reader_table, control| Ok((reader_table.attach_extra(control.clone())?, 0)));
+        let Ok(GrantedHere { memory, reader: id, reader_table, .. }) = granted else { return samples };
         let opened = open_ring(memory, 0, self.config.type_hash, StartAt::Last(depth));
         if let Ok(mut reader) = opened {
             let mut buffer = vec![0; self.payload_bytes_max];
@@ -206,18 +207,18 @@ impl Offer {
                 samples.push(Past { sequence: sample.number, origin: sample.origin, bytes });
             }
         }
-        roster.detach(id);
+        reader_table.detach(id);
         samples
     }
 
     /// Where readers are detached; `None` before there is a ring.
-    pub(crate) fn roster(&self) -> Option<Roster> {
-        self.lock().as_ref().map(|made| made.roster.clone())
+    pub(crate) fn reader_table(&self) -> Option<ReaderTable> {
+        self.lock().as_ref().map(|made| made.reader_table.clone())
     }
 
     /// Readers of this host to which all that is published from now on comes.
     pub(crate) fn readers(&self) -> usize {
-        self.lock().as_ref().map_or(0, |made| made.roster.len())
+        self.lock().as_ref().map_or(0, |made| made.reader_table.len())
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Made>> {

@@ -2,7 +2,7 @@
 
 use noctule_discovery::{EndpointId, NodeId};
 
-use super::partner::Partner;
+use super::guid::Guid;
 use crate::envelope::PROOF_BYTES;
 
 /// Longest packet: a refusal with its reason.
@@ -25,7 +25,7 @@ fn numbered(rest: &[u8]) -> Option<(u64, Proof)> {
 }
 
 /// What a proof of an ask or a grant is about: its kind, its receiver, the endpoints, the number of the question.
-pub(super) fn proven(kind: u8, to: NodeId, (writer, reader): (Partner, EndpointId), number: u64) -> Vec<u8> {
+pub(super) fn proven(kind: u8, to: NodeId, (writer, reader): (Guid, EndpointId), number: u64) -> Vec<u8> {
     let mut bytes = vec![kind];
     bytes.extend(to.0);
     bytes.extend(writer.0.0);
@@ -44,7 +44,7 @@ pub(super) fn socket_name(node: NodeId) -> String {
 pub(super) enum Packet {
     /// "Let my reader read your writer", or what you receive from a writer of another host.
     Ask {
-        writer: Partner,
+        writer: Guid,
         reader: EndpointId,
         /// Samples that it may borrow at once.
         pins: u32,
@@ -58,7 +58,7 @@ pub(super) enum Packet {
     },
     /// "Here it is"; two descriptors come along: data and control.
     Grant {
-        writer: Partner,
+        writer: Guid,
         reader: EndpointId,
         pins: u32,
         /// Where in the ring the reader begins: nothing published after this answer lies before.
@@ -66,11 +66,11 @@ pub(super) enum Packet {
         proof: Proof,
     },
     /// "No, because."
-    Refuse { writer: Partner, reader: EndpointId, why: String },
+    Refuse { writer: Guid, reader: EndpointId, why: String },
     /// "My reader is done."
-    Release { writer: Partner, reader: EndpointId },
+    Release { writer: Guid, reader: EndpointId },
     /// "What I received from a writer of another host, and let you read, ends here."
-    End { writer: Partner, reader: EndpointId },
+    End { writer: Guid, reader: EndpointId },
 }
 
 impl Packet {
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     const NODE: NodeId = NodeId([b'N'; 16]);
-    const WRITER: Partner = (NodeId([b'W'; 16]), EndpointId(1));
+    const WRITER: Guid = (NodeId([b'W'; 16]), EndpointId(1));
     const READER: EndpointId = EndpointId(0x0102_0304);
 
     #[test]

@@ -18,10 +18,10 @@ use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
 use super::Shared;
-use super::hand_over::{self, PACKET_BYTES_MAX, Packet, proven, socket_name};
+use super::death_detection::DeathDetection;
+use super::guid::Guid;
 use super::own_readers::OwnReaders;
-use super::partner::Partner;
-use super::suspects::Suspects;
+use super::ring_handshake::{self, PACKET_BYTES_MAX, Packet, proven, socket_name};
 use crate::clock::{self, Raw};
 use crate::notice::Notice;
 use crate::sample::Route;
@@ -56,7 +56,7 @@ pub(super) struct Connections {
     outgoing: BTreeMap<u64, Outgoing>,
     /// Nodes that cannot be connected to at the moment: one attempt for all that is wanted of a node.
     attempts: BTreeMap<NodeId, Attempt>,
-    suspects: Suspects,
+    death_detection: DeathDetection,
     /// Of this node's own writers, for which nothing is connected.
     own: OwnReaders,
     /// Given up for a moment when this process has no descriptor left, to turn away a process that waits.
@@ -87,13 +87,13 @@ struct Question {
 }
 
 impl Question {
-    fn is_about(&self, writer: Partner, reader: EndpointId) -> bool {
+    fn is_about(&self, writer: Guid, reader: EndpointId) -> bool {
         self.is_wanted && self.reader == reader && (self.writer.0, self.writer.1.id) == writer
     }
 }
 
 /// Stands for all writers of a node in a refusal, and in a release.
-const ALL: Partner = (NodeId([0; 16]), EndpointId(0));
+const ALL: Guid = (NodeId([0; 16]), EndpointId(0));
 
 #[derive(Debug)]
 struct Incoming {
@@ -127,7 +127,7 @@ impl Connections {
             incoming: BTreeMap::new(),
             outgoing: BTreeMap::new(),
             attempts: BTreeMap::new(),
-            suspects: Suspects::default(),
+            death_detection: DeathDetection::default(),
             own: OwnReaders::default(),
             spare: File::open("/dev/null").ok(),
         })
@@ -226,7 +226,7 @@ impl Connections {
     /// Time has passed: tries again to connect, and looks again whether a node that closed its connection is alive.
     pub(super) fn handle_timeout(&mut self, shared: &Shared, epoll: &OwnedFd) {
         let now = clock::now();
-        while let Some(node) = self.suspects.poll(now, is_listening) {
+        while let Some(node) = self.death_detection.poll(now, is_listening) {
             shared.lock().handle_death(node, now);
         }
         let due: Vec<NodeId> =
@@ -251,11 +251,11 @@ impl Connections {
     /// When [`handle_timeout`](Connections::handle_timeout) has something to do.
     pub(super) fn poll_timeout(&self) -> Option<Instant<Raw>> {
         let attempts = self.attempts.values().map(|attempt| attempt.at);
-        attempts.chain(self.suspects.poll_timeout()).min()
+        attempts.chain(self.death_detection.poll_timeout()).min()
     }
 
     /// Tells a node that one of our readers is done with a writer.
-    pub(super) fn release(&mut self, (via, writer, reader): (NodeId, Partner, EndpointId), shared: &Shared) {
+    pub(super) fn release(&mut self, (via, writer, reader): (NodeId, Guid, EndpointId), shared: &Shared) {
         if via == shared.id {
             return self.own.release(writer.1, reader, shared);
         }
@@ -276,7 +276,7 @@ impl Connections {
     }
 
     /// What came from a writer of another host comes here no more: those that read it through this node look elsewhere.
-    pub(super) fn end(&mut self, writer: Partner, shared: &Shared) {
+    pub(super) fn end(&mut self, writer: Guid, shared: &Shared) {
         for incoming in self.incoming.values_mut() {
             for reader in incoming.admitted.end(writer, shared) {
                 // If that cannot be sent, its connection is at its end.
@@ -342,7 +342,7 @@ impl Connections {
         let Some(incoming) = self.incoming.remove(&token) else { return };
         incoming.admitted.clear(shared);
         if let Some(node) = incoming.node {
-            self.suspects.add(node, clock::now());
+            self.death_detection.add(node, clock::now());
         }
     }
 }
@@ -355,7 +355,7 @@ impl Incoming {
             Arrival::Packet(from, Packet::Ask { writer, reader, pins, keeps_all, number, proof, .. }, _) => {
                 let state = shared.lock();
                 let is_here = state.discovery.is_here(from);
-                let what = proven(hand_over::ASK, shared.id, (writer, reader), number);
+                let what = proven(ring_handshake::ASK, shared.id, (writer, reader), number);
                 let is_proven = state.envelope.is_proven(from, &[&what], &proof);
                 drop(state);
                 let granted = if is_proven {
@@ -379,7 +379,7 @@ impl Incoming {
 
     fn grant(
         &mut self,
-        (to, writer, reader): (NodeId, Partner, EndpointId),
+        (to, writer, reader): (NodeId, Guid, EndpointId),
         (pins, keeps_all, number): (u32, bool, u64),
         shared: &Shared,
     ) -> Result<(), RingError> {
@@ -395,9 +395,9 @@ impl Incoming {
             shared.begin_following();
             granted
         };
-        self.admitted.add((writer, reader), (granted.roster, granted.reader), shared);
+        self.admitted.add((writer, reader), (granted.reader_table, granted.reader), shared);
         let (pins, position) = (granted.pins, granted.position);
-        let what = proven(hand_over::GRANT, to, (writer, reader), number);
+        let what = proven(ring_handshake::GRANT, to, (writer, reader), number);
         let proof = shared.lock().envelope.proof(shared.id, &[&what]);
         let answer = Packet::Grant { writer, reader, pins, position, proof }.encode(shared.id);
         let descriptors = [granted.data.as_fd(), granted.control.as_fd()];
@@ -426,7 +426,7 @@ impl Outgoing {
         // Without random numbers an answer to another node cannot be distinguished from ours; without a key it does not matter.
         let number = random::secret().map_or(0, u64::from_le_bytes);
         let partner = (writer.0, writer.1.id);
-        let what = proven(hand_over::ASK, self.node, (partner, reader), number);
+        let what = proven(ring_handshake::ASK, self.node, (partner, reader), number);
         let proof = state.envelope.proof(shared.id, &[&what]);
         drop(state);
         let history = topic.past(&writer.1) > 0;
@@ -443,7 +443,7 @@ impl Outgoing {
             Arrival::Nothing => true,
             Arrival::Packet(_, Packet::Grant { writer, reader, pins, position, proof }, descriptors) => {
                 let Some(question) = self.answered(writer, reader) else { return false };
-                let what = proven(hand_over::GRANT, shared.id, (writer, reader), question.number);
+                let what = proven(ring_handshake::GRANT, shared.id, (writer, reader), question.number);
                 if !shared.lock().envelope.is_proven(self.node, &[&what], &proof) {
                     return false;
                 }
@@ -484,7 +484,7 @@ impl Outgoing {
     }
 
     /// The question that an answer belongs to, which is the oldest; `None` for what was not asked.
-    fn answered(&mut self, writer: Partner, reader: EndpointId) -> Option<Question> {
+    fn answered(&mut self, writer: Guid, reader: EndpointId) -> Option<Question> {
         let question = self.asked.pop_front()?;
         let is_meant = ((question.writer.0, question.writer.1.id), question.reader) == (writer, reader);
         is_meant.then_some(question)

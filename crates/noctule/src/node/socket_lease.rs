@@ -33,7 +33,7 @@ const KEPT_AFTER: Span = Span::from_ms(100);
 
 /// Which thread reads the node's own socket at present.
 #[derive(Debug)]
-pub(super) struct Lead {
+pub(super) struct SocketLease {
     state: AtomicU32,
     /// The thread watches the socket. Only the thread changes it.
     is_watched: AtomicBool,
@@ -54,9 +54,9 @@ pub(super) enum Duty {
     TakeBack,
 }
 
-impl Lead {
-    pub(super) fn new() -> Lead {
-        Lead {
+impl SocketLease {
+    pub(super) fn new() -> SocketLease {
+        SocketLease {
             state: AtomicU32::new(THREAD),
             is_watched: AtomicBool::new(true),
             followers: AtomicU32::new(0),
@@ -70,7 +70,7 @@ impl Lead {
         self.take_free() || self.take_from_thread()
     }
 
-    /// As [`take`](Lead::take), for a caller that only looks in: the thread keeps what it has.
+    /// As [`take`](SocketLease::take), for a caller that only looks in: the thread keeps what it has.
     #[inline]
     pub(super) fn take_free(&self) -> bool {
         self.state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -96,7 +96,7 @@ impl Lead {
         was_kept || self.followers.load(Ordering::Relaxed) > 0
     }
 
-    /// Marks the caller as one that waits for another to read, until [`end_following`](Lead::end_following).
+    /// Marks the caller as one that waits for another to read, until [`end_following`](SocketLease::end_following).
     pub(super) fn begin_following(&self) {
         self.followers.fetch_add(1, Ordering::Relaxed);
     }
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_subscriber_takes_the_socket_when_it_waits_and_the_thread_gets_it_back_after_a_while() {
-        let lead = Lead::new();
+        let lead = SocketLease::new();
         assert_eq!(lead.duty(at(0)), Duty::Keep);
         assert!(!lead.is_away() && !lead.take_free() && lead.take() && !lead.take());
         assert_eq!(lead.duty(at(1)), Duty::LetGo);
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_still_watches_what_it_takes_back_watches_on() {
-        let lead = Lead::new();
+        let lead = SocketLease::new();
         assert!(lead.take() && !lead.leave(at(0)));
         assert_eq!(lead.duty(at(6)), Duty::Keep);
         assert!(!lead.is_away() && lead.take() && !lead.leave(at(6)));
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_thread_looks_again_until_a_subscriber_has_read_for_long_which_then_says_when_it_stops() {
-        let lead = Lead::new();
+        let lead = SocketLease::new();
         assert!(!lead.must_look_again(at(0)), "its own socket");
         assert!(lead.take() && !lead.leave(at(1000)));
         assert!(lead.must_look_again(at(1005)) && lead.take());
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn with_two_waiting_the_thread_reads() {
-        let lead = Lead::new();
+        let lead = SocketLease::new();
         assert!(lead.take());
         assert_eq!(lead.duty(at(0)), Duty::LetGo);
         lead.begin_following();

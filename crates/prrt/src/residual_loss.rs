@@ -76,7 +76,7 @@ pub(crate) struct Question {
 
 /// The answer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reach {
+pub(crate) struct ResidualLoss {
     /// Samples that share parity; 1: each is repaired by itself.
     pub(crate) block: u8,
     pub(crate) verdict: Result<(), Infeasible>,
@@ -86,14 +86,14 @@ pub(crate) struct Reach {
 }
 
 #[cfg(test)]
-impl Reach {
-    pub(crate) fn infeasible(why: Infeasible) -> Reach {
-        Reach { block: 1, verdict: Err(why), evaluations: 0 }
+impl ResidualLoss {
+    pub(crate) fn infeasible(why: Infeasible) -> ResidualLoss {
+        ResidualLoss { block: 1, verdict: Err(why), evaluations: 0 }
     }
 }
 
 impl Question {
-    pub(crate) fn answer(&self) -> Reach {
+    pub(crate) fn answer(&self) -> ResidualLoss {
         let mut evaluations = 0;
         let least = self.least_loss(self.deadline, &mut evaluations);
         let verdict = if least.is_some_and(|least| least <= self.loss_target) {
@@ -110,7 +110,7 @@ impl Question {
                 Some(_) => Infeasible::BeyondCapacity { feasible },
             })
         };
-        Reach {
+        ResidualLoss {
             block: self.block(self.deadline),
             verdict,
             #[cfg(test)]

@@ -6,7 +6,7 @@ use noctule_discovery::NodeId;
 use noctule_sys::local_socket::{LocalSocket, Packet as Received};
 use rustix::fd::OwnedFd;
 
-use crate::node::hand_over::Packet;
+use crate::node::ring_handshake::Packet;
 
 /// What came on a connection.
 pub(super) enum Arrival {

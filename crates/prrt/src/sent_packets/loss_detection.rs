@@ -3,23 +3,24 @@
 use noctule_timebase::Instant;
 
 use super::{
-    Carried, Fate, Flight, Kind, OVERDUE_MARGIN, OVERDUE_VARIATIONS, STALE, State, TIMEOUT_VARIATIONS,
+    Carried, Kind, OVERDUE_MARGIN, OVERDUE_VARIATIONS, PacketOutcome, STALE, SentPackets, State,
+    TIMEOUT_VARIATIONS,
 };
-use crate::arrivals::{LATER_PACKETS, REACH};
+use crate::ack_state::{ACK_RANGE_PACKETS, PACKET_THRESHOLD};
 use crate::gilbert::Departure;
 use crate::loss::LossEstimator;
 use crate::round_trip::RoundTrip;
 use crate::stream::Local;
 use crate::trace::LossRule;
 
-impl Flight {
+impl SentPackets {
     /// Where the path reorders, a packet that was overtaken has still as much time as others took (RFC 8985): each
     /// retransmission in vain costs as much as a loss.
-    pub(super) fn give_up_overtaken(
+    pub(super) fn declare_lost_by_packets(
         &mut self,
         came: Instant<Local>,
         now: Instant<Local>,
-        settle: &mut dyn FnMut(Fate, u64, Carried),
+        settle: &mut dyn FnMut(PacketOutcome, u64, Carried),
     ) {
         let overtaken = (self.newest_arrived + 1).saturating_sub(self.later);
         let from = self.overtaken.max(self.first);
@@ -36,16 +37,16 @@ impl Flight {
             let place = (number - self.first) as usize;
             self.give_up((place, LossRule::PacketThreshold), now, settle);
         }
-        let overtaken = (self.newest_arrived + 1).saturating_sub(LATER_PACKETS);
+        let overtaken = (self.newest_arrived + 1).saturating_sub(PACKET_THRESHOLD);
         self.overtaken = self.overtaken.max(waiting.map_or(overtaken, |waiting| waiting.min(overtaken)));
     }
 
     /// Feedback that was sent after a packet must have arrived does not name it. What this host left lying was sent earlier.
-    pub(super) fn give_up_overdue(
+    pub(super) fn declare_lost_by_time(
         &mut self,
         newest: u64,
         (came, now): (Instant<Local>, Instant<Local>),
-        settle: &mut dyn FnMut(Fate, u64, Carried),
+        settle: &mut dyn FnMut(PacketOutcome, u64, Carried),
     ) {
         let Some(RoundTrip { smoothed, variation, .. }) = self.round_trip else { return };
         let [bound, reliable] = [OVERDUE_VARIATIONS, TIMEOUT_VARIATIONS]
@@ -76,7 +77,7 @@ impl Flight {
         &mut self,
         (place, rule): (usize, LossRule),
         now: Instant<Local>,
-        settle: &mut dyn FnMut(Fate, u64, Carried),
+        settle: &mut dyn FnMut(PacketOutcome, u64, Carried),
     ) -> bool {
         let (number, next, round_trip) = (self.first + place as u64, self.next_number(), self.smoothed());
         let later = self.newest_arrived.saturating_sub(number);
@@ -84,7 +85,7 @@ impl Flight {
         else {
             return false;
         };
-        packet.state = if later > REACH { State::Unreportable } else { State::Lost };
+        packet.state = if later > ACK_RANGE_PACKETS { State::Unreportable } else { State::Lost };
         self.in_flight_bytes -= packet.cost_bytes;
         if packet.state == State::Lost {
             self.path_mtu.lost((number, packet.bytes), packet.sent_at, round_trip, now);
@@ -94,11 +95,11 @@ impl Flight {
             Kind::Symbol => self.pace.lost(packet.sent_at, now),
             Kind::Probe => return false,
         }
-        settle(Fate::Lost(rule), number, packet.carried);
+        settle(PacketOutcome::Lost(rule), number, packet.carried);
         true
     }
 
-    pub(super) fn record_fates(&mut self, now: Instant<Local>) {
+    pub(super) fn record_outcomes(&mut self, now: Instant<Local>) {
         self.recorded = self.recorded.max(self.first);
         let round = self.round_trip.map_or(STALE, |trip| trip.smoothed + trip.variation * TIMEOUT_VARIATIONS);
         let certain_before = now - round * 2;
@@ -109,7 +110,7 @@ impl Flight {
             }
             // What was overtaken may still arrive, and is not a loss then.
             let is_certain = packet.state != State::Lost
-                || self.recorded + REACH < self.newest_arrived
+                || self.recorded + ACK_RANGE_PACKETS < self.newest_arrived
                 || packet.sent_at < certain_before;
             if packet.state == State::InFlight || !is_certain {
                 break;
@@ -118,7 +119,7 @@ impl Flight {
             if packet.state == State::Unreportable {
                 continue;
             }
-            self.loss.handle_fate(packet.state == State::Lost, packet.sent_at);
+            self.loss.handle_outcome(packet.state == State::Lost, packet.sent_at);
         }
         if self.pace.poll_futile_repairs() {
             // The losses were our own doing.
@@ -128,7 +129,7 @@ impl Flight {
 
     pub(super) fn forget_settled(&mut self, now: Instant<Local>) {
         while let Some(packet) = self.packets.front() {
-            let out_of_reach = self.first + REACH < self.newest_arrived;
+            let out_of_reach = self.first + ACK_RANGE_PACKETS < self.newest_arrived;
             let is_recorded = self.first < self.recorded;
             let is_stale = !packet.carried.is_piece() && packet.sent_at + STALE < now;
             match packet.state {

@@ -1,8 +1,8 @@
 //! What datagrams with a deadline are, for traces.
 
-use super::{BoundSending, Next};
+use super::{DeadlineSender, Next};
 use crate::block::Block;
-use crate::flight::Carried;
+use crate::sent_packets::Carried;
 use crate::trace::{Part, Sending};
 use crate::wire::{FIRST_PARITY, Fragment, Place};
 
@@ -17,7 +17,7 @@ impl Next {
     }
 }
 
-impl BoundSending {
+impl DeadlineSender {
     /// What of which sample a datagram carries, as far as its block is still kept; for traces.
     pub(crate) fn part(&self, carried: Carried) -> Part {
         let Carried { writer, position, index: part, .. } = carried;

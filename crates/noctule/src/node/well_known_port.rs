@@ -20,14 +20,14 @@ const BYTES_MAX: usize = noctule_discovery::DATAGRAM_BYTES_MAX + OVERHEAD_BYTES;
 
 /// Passes on what arrives at the well-known port to every node of this host.
 #[derive(Debug, Default)]
-pub(super) struct Door {
+pub(super) struct WellKnownPort {
     others: Vec<Entry>,
     listed: Option<Instant<Raw>>,
     second: Option<Instant<Raw>>,
     forwarded: u32,
 }
 
-impl Door {
+impl WellKnownPort {
     /// Passes a datagram on.
     pub(super) fn forward(
         &mut self,
@@ -69,15 +69,15 @@ mod tests {
 
     #[test]
     fn a_flood_is_passed_on_no_faster_than_the_limit_and_other_datagrams_never() {
-        let mut door = Door::default();
+        let mut well_known_port = WellKnownPort::default();
         let at = |us: i64| Instant::from_ns(us * 1_000);
-        let passed = (0..30_000).filter(|i| door.lets_through(b"NCTD", at(i * 100))).count();
+        let passed = (0..30_000).filter(|i| well_known_port.lets_through(b"NCTD", at(i * 100))).count();
         assert_eq!(passed, 3 * FORWARDED_PER_S as usize);
         let late = at(10_000_000);
         assert!(
-            !door.lets_through(b"NCTM", late)
-                && !door.lets_through(&[b"NCTD".as_slice(), &[0; 1_300]].concat(), late)
+            !well_known_port.lets_through(b"NCTM", late)
+                && !well_known_port.lets_through(&[b"NCTD".as_slice(), &[0; 1_300]].concat(), late)
         );
-        assert!(door.lets_through(b"NCTX", late));
+        assert!(well_known_port.lets_through(b"NCTX", late));
     }
 }

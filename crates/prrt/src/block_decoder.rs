@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use noctule_timebase::Instant;
 
 use crate::erasure::Decoder;
-use crate::held::Room;
+use crate::reassembly::Room;
 use crate::stream::Local;
 use crate::wire::{BLOCKS, FIRST_PARITY, Fragment, Parity, Place, Service};
 
@@ -14,7 +14,7 @@ const BLOCKS_LIMIT: usize = 256;
 
 /// Blocks of one stream, until their time is over.
 #[derive(Debug, Default)]
-pub(crate) struct Repairs {
+pub(crate) struct BlockDecoders {
     /// By their numbers, which on the wire are counted modulo [`BLOCKS`].
     blocks: BTreeMap<u64, Symbols>,
     newest: Option<u64>,
@@ -33,7 +33,7 @@ pub(crate) struct Symbols {
     pub(crate) is_done: bool,
 }
 
-impl Repairs {
+impl BlockDecoders {
     /// Keeps a datagram of a block of several. Gives the symbols that are thereby repaired.
     pub(crate) fn add_data(
         &mut self,

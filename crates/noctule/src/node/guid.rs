@@ -3,4 +3,4 @@
 use noctule_discovery::{EndpointId, NodeId};
 
 /// An endpoint of another node, or of this one.
-pub(super) type Partner = (NodeId, EndpointId);
+pub(super) type Guid = (NodeId, EndpointId);

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use noctule_timebase::{Instant, Span};
 
+use crate::block_decoder::BlockDecoders;
 use crate::counters::LinkCounters;
-use crate::held::{Held, Room};
+use crate::reassembly::{Reassembly, Room};
 use crate::receiving::Sink;
-use crate::repaired::Repairs;
-use crate::rhythm::Rhythm;
+use crate::sample_interval::SampleInterval;
 use crate::stream::{Arrival, Bound, Delivered, Local, Order, Origin, StreamId};
 use crate::trace::{self, Event, Record};
 use crate::wire::{Fragment, Parity, Service};
@@ -40,7 +40,7 @@ pub struct ReceivedCounters {
 
 /// Expected streams with deadlines.
 #[derive(Debug, Default)]
-pub(crate) struct BoundReceiving {
+pub(crate) struct DeadlineReceiver {
     readers: BTreeMap<StreamId, Reader>,
 }
 
@@ -59,8 +59,8 @@ struct Reader {
     /// Of the sample delivered next, if none is missed before it: the first floor, and one more for each delivered or missed.
     place: Option<u64>,
     counters: ReceivedCounters,
-    repairs: Repairs,
-    rhythm: Rhythm,
+    repairs: BlockDecoders,
+    sample_interval: SampleInterval,
 }
 
 #[derive(Debug)]
@@ -73,10 +73,10 @@ struct Seen {
 enum Sample {
     Delivered,
     /// In part, or whole and waiting for its turn.
-    Held(Held),
+    Reassembly(Reassembly),
 }
 
-impl BoundReceiving {
+impl DeadlineReceiver {
     pub(crate) fn expect(&mut self, writer: StreamId, payload_bytes_max: u32, bound: Bound) {
         let reader = self.readers.entry(writer).or_insert_with(|| Reader {
             writer,
@@ -88,8 +88,8 @@ impl BoundReceiving {
             missed: 0,
             place: None,
             counters: ReceivedCounters::default(),
-            repairs: Repairs::default(),
-            rhythm: Rhythm::default(),
+            repairs: BlockDecoders::default(),
+            sample_interval: SampleInterval::default(),
         });
         (reader.payload_bytes_max, reader.bound) = (payload_bytes_max, bound);
     }
@@ -118,7 +118,7 @@ impl BoundReceiving {
             sink.counters.too_long += 1;
             return Some((reader.bound.deadline, true));
         }
-        reader.rhythm.observe(fragment.sequence, fragment.origin.source_time_ns, arrival.now);
+        reader.sample_interval.observe(fragment.sequence, fragment.origin.source_time_ns, arrival.now);
         let expires_at = arrival.now + reader.bound.deadline;
         let recovered = reader.repairs.add_data(fragment, expires_at, room);
         let late = reader.counters.late;
@@ -168,7 +168,7 @@ impl BoundReceiving {
         let mut is_silent = false;
         for reader in self.readers.values_mut() {
             reader.settle(now, (room, sink));
-            is_silent |= reader.rhythm.is_overdue(now, reader.bound.deadline);
+            is_silent |= reader.sample_interval.is_overdue(now, reader.bound.deadline);
         }
         is_silent
     }
@@ -238,8 +238,8 @@ impl Reader {
         let seen = self
             .seen
             .entry(fragment.sequence)
-            .or_insert_with(|| Seen { deadline_at, sample: Sample::Held(room.enter(fragment)) });
-        let Sample::Held(held) = &mut seen.sample else {
+            .or_insert_with(|| Seen { deadline_at, sample: Sample::Reassembly(room.enter(fragment)) });
+        let Sample::Reassembly(held) = &mut seen.sample else {
             sink.counters.duplicates += 1;
             return;
         };
@@ -249,7 +249,7 @@ impl Reader {
             return;
         }
         if self.bound.order == Order::Asap
-            && let Sample::Held(held) = std::mem::replace(&mut seen.sample, Sample::Delivered)
+            && let Sample::Reassembly(held) = std::mem::replace(&mut seen.sample, Sample::Delivered)
         {
             room.leave(&held);
             self.count_repair(fragment, sink.counters);
@@ -272,8 +272,8 @@ impl Reader {
             let released_at = self.released_at(sequence, seen);
             match &seen.sample {
                 Sample::Delivered if !is_next && !is_over => break,
-                Sample::Held(held) if !held.is_whole() && !is_over => break,
-                Sample::Held(held) if held.is_whole() && !is_next && now < released_at => break,
+                Sample::Reassembly(held) if !held.is_whole() && !is_over => break,
+                Sample::Reassembly(held) if held.is_whole() && !is_next && now < released_at => break,
                 _ => {}
             }
             self.pass(sequence, now, (room, sink));
@@ -291,10 +291,10 @@ impl Reader {
         match seen.sample {
             Sample::Delivered => {}
             // A thread that wakes late does not deliver late.
-            Sample::Held(held) if held.is_whole() && now <= seen.deadline_at => {
+            Sample::Reassembly(held) if held.is_whole() && now <= seen.deadline_at => {
                 self.deliver(sequence, held.origin, held.payload(), sink);
             }
-            Sample::Held(held) => {
+            Sample::Reassembly(held) => {
                 sink.counters.incomplete += u64::from(!held.is_whole());
                 self.miss(sequence, 1, sink.counters);
             }
@@ -320,7 +320,7 @@ impl Reader {
     /// When a whole sample need not wait for those before it any longer: at the deadline of the one just before,
     /// which lies as much earlier as their source times suggest.
     fn released_at(&self, sequence: u64, seen: &Seen) -> Instant<Local> {
-        let (Some((last, last_source_ns)), Sample::Held(held)) = (self.last, &seen.sample) else {
+        let (Some((last, last_source_ns)), Sample::Reassembly(held)) = (self.last, &seen.sample) else {
             return seen.deadline_at;
         };
         let samples = sequence.saturating_sub(last).clamp(1, 1 << 32) as i64;
@@ -345,20 +345,20 @@ impl Reader {
     fn timeout(&self) -> Option<Instant<Local>> {
         let mut before = Instant::MIN;
         let released = self.seen.iter().find_map(|(sequence, seen)| {
-            let is_held = matches!(seen.sample, Sample::Held(_));
+            let is_held = matches!(seen.sample, Sample::Reassembly(_));
             before = before.max(match &seen.sample {
-                Sample::Held(held) if held.is_whole() => self.released_at(*sequence, seen),
+                Sample::Reassembly(held) if held.is_whole() => self.released_at(*sequence, seen),
                 _ => seen.deadline_at,
             });
             is_held.then_some(before)
         });
-        released.into_iter().chain(self.rhythm.expected_at()).min()
+        released.into_iter().chain(self.sample_interval.expected_at()).min()
     }
 }
 
 impl Seen {
     fn leave(&self, room: &mut Room) {
-        if let Sample::Held(held) = &self.sample {
+        if let Sample::Reassembly(held) = &self.sample {
             room.leave(held);
         }
     }

@@ -19,17 +19,17 @@ use crate::clock::{self, Raw};
 
 /// Readable from the time on for which it is set. Both ways of setting it are used under the node's lock only.
 #[derive(Debug)]
-pub(super) struct Alarm {
+pub(super) struct WakeTimer {
     timer: OwnedFd,
     at_ns: AtomicI64,
 }
 
-impl Alarm {
+impl WakeTimer {
     /// One that never rings.
-    pub(super) fn new() -> io::Result<Alarm> {
+    pub(super) fn new() -> io::Result<WakeTimer> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        Ok(Alarm { timer, at_ns: AtomicI64::new(i64::MAX) })
+        Ok(WakeTimer { timer, at_ns: AtomicI64::new(i64::MAX) })
     }
 
     /// Rings then, and not when it was to ring before.
@@ -43,7 +43,7 @@ impl Alarm {
     }
 
     /// Whether it was to ring by then, and the thread has not set it again.
-    pub(super) fn rang_by(&self, at: Instant<Raw>) -> bool {
+    pub(super) fn is_due_by(&self, at: Instant<Raw>) -> bool {
         self.at_ns.load(Ordering::Relaxed) <= at.ns()
     }
 
@@ -55,7 +55,7 @@ impl Alarm {
     }
 }
 
-impl AsFd for Alarm {
+impl AsFd for WakeTimer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
     }
@@ -68,25 +68,25 @@ mod tests {
 
     use super::*;
 
-    fn rings(alarm: &Alarm, timeout_ns: i64) -> bool {
-        poll(&mut [PollFd::new(alarm, PollFlags::IN)], Some(&timespec(timeout_ns))) == Ok(1)
+    fn rings(wake_timer: &WakeTimer, timeout_ns: i64) -> bool {
+        poll(&mut [PollFd::new(wake_timer, PollFlags::IN)], Some(&timespec(timeout_ns))) == Ok(1)
     }
 
     #[test]
     fn it_rings_at_the_earliest_time_it_was_set_by_and_is_silent_when_set_again() {
-        let alarm = Alarm::new().unwrap();
+        let wake_timer = WakeTimer::new().unwrap();
         let (now, hour) = (clock::now(), Span::from_s(3600));
-        alarm.set(now + hour);
-        assert!(!rings(&alarm, 0));
-        alarm.set_by(now + hour * 2);
-        assert!(!alarm.rang_by(now) && alarm.rang_by(now + hour));
-        assert_eq!(alarm.at_ns.load(Ordering::Relaxed), (now + hour).ns());
-        alarm.set_by(now + Span::from_us(1));
-        assert!(rings(&alarm, 60_000_000_000));
-        alarm.set(now + hour);
-        assert!(!rings(&alarm, 0));
+        wake_timer.set(now + hour);
+        assert!(!rings(&wake_timer, 0));
+        wake_timer.set_by(now + hour * 2);
+        assert!(!wake_timer.is_due_by(now) && wake_timer.is_due_by(now + hour));
+        assert_eq!(wake_timer.at_ns.load(Ordering::Relaxed), (now + hour).ns());
+        wake_timer.set_by(now + Span::from_us(1));
+        assert!(rings(&wake_timer, 60_000_000_000));
+        wake_timer.set(now + hour);
+        assert!(!rings(&wake_timer, 0));
         // A time that is over is now.
-        alarm.set_by(now);
-        assert!(rings(&alarm, 60_000_000_000));
+        wake_timer.set_by(now);
+        assert!(rings(&wake_timer, 60_000_000_000));
     }
 }
