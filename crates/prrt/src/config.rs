@@ -29,7 +29,7 @@ pub struct LinkConfig {
     /// Reliable bytes on their way before anything is known of the other side, 512 added for every
     /// datagram. Default 20 KiB, about the ten packets of RFC 6928.
     pub window_bytes_initial: usize,
-    /// The same once much is known. Default 16 MiB.
+    /// The same once much is known. Default 4 MiB.
     pub window_bytes_max: usize,
     /// Samples waiting to be sent or acknowledged, [`SAMPLE_OVERHEAD_BYTES`] added for each. Default 64 MiB.
     pub queue_bytes_max: usize,
@@ -52,7 +52,7 @@ impl Default for LinkConfig {
             datagram_bytes_initial: 1400,
             envelope_bytes: 0,
             window_bytes_initial: 20 << 10,
-            window_bytes_max: 16 << 20,
+            window_bytes_max: 4 << 20,
             queue_bytes_max: 64 << 20,
             partial_samples_max: 64,
             held_samples_max: 4096,

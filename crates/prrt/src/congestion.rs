@@ -5,7 +5,6 @@ pub(crate) mod bandwidth;
 mod chance_loss;
 mod cubic;
 mod epoch;
-mod loss_events;
 pub(crate) mod pacer;
 pub(crate) mod path_delay;
 pub(crate) mod path_mtu;

@@ -8,9 +8,6 @@
 /// More than this part of so many packets is not chance, unless a decrease has shown that it is.
 const EXCESS: f64 = 0.1;
 const PACKETS: u32 = 256;
-/// Of a share that is known to be chance it differs by so many standard deviations, bursts making the variance so much larger.
-const DEVIATIONS: f64 = 2.0;
-const BURST: f64 = 5.0;
 /// What is known to be chance falls by this part of the difference where less is lost.
 const FALLS: f64 = 1.0 / 8.0;
 /// No path that is of use loses more by chance; and near 1 a decrease shows nothing, for hardly less is lost after it.
@@ -62,7 +59,7 @@ impl ChanceLoss {
                 return Sign::InVain;
             }
         }
-        if share > self.most() {
+        if share > self.share + EXCESS {
             return Sign::Excess;
         }
         self.share -= (self.share - share).max(0.0) * FALLS;
@@ -89,12 +86,6 @@ impl ChanceLoss {
         self.trial.is_some()
     }
 
-    /// More is not chance, which comes in bursts.
-    fn most(&self) -> f64 {
-        let deviation = (self.share * (1.0 - self.share) * BURST / f64::from(PACKETS)).sqrt();
-        self.share + EXCESS + DEVIATIONS * deviation
-    }
-
     /// One that was counted as lost has arrived.
     pub(super) fn spurious(&mut self) {
         self.lost = self.lost.saturating_sub(1);
@@ -102,7 +93,7 @@ impl ChanceLoss {
 
     /// Whether of so many packets more were lost than chance explains.
     pub(super) fn is_exceeded_by(&self, lost: u32, arrived: u32) -> bool {
-        f64::from(lost) > self.most() * f64::from(lost + arrived)
+        f64::from(lost) > (self.share + EXCESS) * f64::from(lost + arrived)
     }
 }
 

@@ -29,7 +29,6 @@ use noctule_timebase::{Instant, Span};
 
 use super::chance_loss::{ChanceLoss, Sign};
 use super::cubic::Cubic;
-use super::loss_events::LossEvents;
 use super::pacer::Pacer;
 use super::path_delay::PathDelay;
 use super::unfilled::{Over, Unfilled};
@@ -47,8 +46,6 @@ const QUEUE_PACKETS: f64 = 3.0;
 const QUEUE_PACKETS_SHARE: i64 = 4;
 /// Round trips that a round must have measured, and that must have been long before a loss counts.
 const ROUND_TRIPS_LEAST: u32 = 4;
-/// A queue that is drained is this part of what jitter adds, at least.
-const NOISE_PARTS: i64 = 4;
 /// Rounds for a queue to drain.
 const DRAIN_ROUNDS: u32 = 2;
 /// How long CUBIC's like is met with its like before the next look; at least so many round trips.
@@ -104,14 +101,11 @@ pub(crate) struct Window {
     /// The round trip without a queue, and what jitter may add to it.
     floor: Span,
     noise: Span,
-    /// What is shorter was not measured since a longer route was recognized.
-    raised: Span,
     round: Round,
     /// The window is what holds traffic back.
     is_full: bool,
     unfilled: Unfilled,
     chance: ChanceLoss,
-    events: LossEvents,
     /// A loss of a packet before this one has had its decrease.
     decreased_at: u64,
     before_decrease: Option<Before>,
@@ -207,12 +201,10 @@ impl Window {
             latest: [Span::ZERO; ROUND_TRIPS_LEAST as usize],
             floor: NEVER,
             noise: Span::ZERO,
-            raised: Span::ZERO,
             round: Round::new(now, 0),
             is_full: false,
             unfilled: Unfilled::new(now),
             chance: ChanceLoss::default(),
-            events: LossEvents::default(),
             decreased_at: 0,
             before_decrease: None,
             capacity_bytes_per_s: None,
@@ -254,9 +246,8 @@ impl Window {
     /// A packet has been there and back, which is already part of `path`.
     pub(crate) fn measure(&mut self, round_trip: RoundTrip, packet: u64, path: &PathDelay) {
         self.round_trip = Some(round_trip);
+        (self.floor, self.noise) = (path.floor(), path.noise());
         let sample = round_trip.latest;
-        self.raised = self.raised.min(sample);
-        (self.floor, self.noise) = (path.floor().max(self.raised), path.noise());
         self.latest.rotate_right(1);
         self.latest[0] = sample;
         if packet >= self.round.first {
@@ -275,7 +266,6 @@ impl Window {
         self.is_full = in_flight_bytes as f64 * 2.0 >= self.bytes;
         self.round.is_full |= self.is_full;
         self.chance.arrived(packets);
-        self.events.arrived(packets);
         let (packet_bytes, Some(trip)) = (self.limits.packet_bytes as f64, self.round_trip) else { return };
         if !self.is_full {
             return;
@@ -296,7 +286,6 @@ impl Window {
 
     /// Packet `number` is lost; `next` will be the next one.
     pub(crate) fn lost(&mut self, number: u64, next: u64, now: Instant<Local>) {
-        self.events.lost(number, next);
         if number < self.decreased_at {
             return;
         }
@@ -417,16 +406,6 @@ impl Window {
                     self.set(before_bytes);
                 }
             }
-            // Nothing that losses slow down can stand in a queue on a path that loses so much: it is jitter, or a longer route.
-            Mode::Drain { before_bytes, queue: before, rounds: 0 }
-                if !self.events.allows(before_bytes / packet_bytes) =>
-            {
-                // A longer one holds more than was known.
-                self.mode = if queue > self.floor / 4 { START } else { Mode::Short { growing: 0 } };
-                self.unfilled.delays(before);
-                self.raised = least;
-                self.set(before_bytes);
-            }
             Mode::Drain { before_bytes, rounds: 0, .. } => {
                 let most = self.round_trip.map_or(Span::ZERO, |trip| trip.smoothed) * COMPETE_ROUND_TRIPS;
                 self.mode = Mode::Compete { until: now + most.max(COMPETE_LEAST) };
@@ -446,9 +425,7 @@ impl Window {
         let Some(trip) = self.round_trip else { return };
         let queue = trip.latest - self.floor;
         self.mode = Mode::Drain { before_bytes, queue, rounds: DRAIN_ROUNDS };
-        // Shorter than jitter makes it no queue can be seen.
-        let least = self.floor + self.noise / NOISE_PARTS;
-        let share = least.as_s_f64() / trip.latest.as_s_f64().max(1e-9);
+        let share = self.floor.as_s_f64() / trip.latest.as_s_f64().max(1e-9);
         self.set(self.bytes.min(self.in_flight_bytes) * share.clamp(0.1, 1.0));
         self.round = Round::new(now, next);
     }
