@@ -4,6 +4,7 @@
 //! [`repair`](crate::repair) rule says so, until it has arrived or its time is over.
 
 mod naming;
+mod retire;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,12 +12,11 @@ use noctule_timebase::{Instant, Span};
 
 use crate::block::Block;
 use crate::config::SAMPLE_OVERHEAD_BYTES;
-use crate::congestion::rate_limit::RateLimit;
 use crate::congestion::repair_budget::RepairBudget;
 use crate::erasure;
 use crate::feasibility::{Feasibility, FeasibilityChange};
 use crate::path::{Path, ROUND_TRIP_PRIOR};
-use crate::repair::{Price, Step, share_of_target};
+use crate::repair::{Price, Step};
 use crate::sent_counters::SentCounters;
 use crate::sent_packets::{Carried, Kind, PacketOutcome, SentPackets};
 use crate::stream::{Bound, Local, Outgoing, StreamId};
@@ -421,60 +421,6 @@ impl DeadlineStream {
                 (smoothed + (latest.clamp(smoothed / 2, most) - smoothed) / 8).max(INTERVAL_LEAST)
             }));
         }
-    }
-
-    /// Forgets blocks whose fate is known or no longer matters. Gives their cost.
-    fn retire(
-        &mut self,
-        round: Span,
-        pace: &mut RateLimit,
-        (now, counters): (Instant<Local>, &mut Record),
-    ) -> usize {
-        let mut freed = 0;
-        while let Some(block) = self.blocks.front() {
-            if !block.is_done() && now < block.deadline_at + round * ROUNDS_FOR_THE_FATE {
-                break;
-            }
-            freed += cost(block);
-            if block.is_abandoned() && !block.has_begun() {
-                let is_new = self.expired_last.replace(block.sequence) != Some(block.sequence)
-                    && self.failed_last != Some(block.sequence);
-                let samples = if is_new { block.samples } else { 0 };
-                counters.expired += u64::from(samples);
-                self.counters.expired += u64::from(samples);
-                if is_new {
-                    let part = trace::sample(self.writer, block.sequence);
-                    counters.note(|| Event::GivenUp { part, why: GivenUp::Expired });
-                }
-                self.feasibility.count_starved(samples);
-                self.blocks.pop_front();
-                self.first += 1;
-                continue;
-            }
-            let failed = block.failed();
-            let is_new = failed > 0 && self.failed_last.replace(block.sequence) != Some(block.sequence);
-            let samples = if is_new { u64::from(failed) } else { 0 };
-            counters.bound_failed += samples;
-            if is_new {
-                let part = trace::sample(self.writer, block.sequence);
-                counters.note(|| Event::GivenUp { part, why: GivenUp::Unacknowledged });
-            }
-            self.counters.failed += samples;
-            if !block.is_abandoned() && !block.is_excused() {
-                let allowed = self.bound.loss_target * f64::from(block.samples) / self.blocks_per_sample;
-                let aim = allowed * share_of_target(block.samples);
-                let outage = self.outage * f64::from(block.samples);
-                let risk = self.price.settle(block.risk, failed.into(), aim, outage);
-                self.feasibility.settle(risk, allowed);
-                if u32::from(block.symbols()) == block.samples {
-                    let [samples, lost] = [block.samples, block.firsts_lost()];
-                    pace.settle((samples, failed, lost), block.begin, now);
-                }
-            }
-            self.blocks.pop_front();
-            self.first += 1;
-        }
-        freed
     }
 
     fn next(&mut self, path: &Path, now: Instant<Local>, counters: &mut Record) -> Option<(u64, u8)> {
