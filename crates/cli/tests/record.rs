@@ -104,7 +104,8 @@ fn the_file_of_a_recorder_that_was_killed_opens_and_has_what_was_committed() {
 #[test]
 fn a_play_beside_the_robot_that_was_recorded_names_it() {
     let domain = domain();
-    let publish = ["pub", "/a", "1", "--rate", "10"];
+    // A value of the bag's type: `pub` encodes it if it knows the definition, which `play` has, and publishes the text if not.
+    let publish = ["pub", "/a", "{data: hello}", "--rate", "10"];
     let mut robot = noctule(&publish, &domain).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut play = noctule(&["play", BAG, "--loop"], &domain).stdout(Stdio::null()).spawn().unwrap();
     let mut errors = BufReader::new(play.stderr.take().unwrap()).lines().map(Result::unwrap);

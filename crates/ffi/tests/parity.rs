@@ -316,6 +316,7 @@ const NOT_IN_TABLE: &[(&str, &str)] = &[
     ("publish_in_place", "`loan` and `publish_loan` with a function between them"),
     ("topic", "what the caller opened it with"),
     ("endpoint", "the number of the own endpoint; that of a sample's publisher is a row"),
+    ("aligned_behind_header", "for a middleware on top, whose messages have a header of CDR"),
     ("raw_client", "for a middleware on top, that brings its own types"),
     ("raw_server", "for a middleware on top, that brings its own types"),
     ("raw_action_client", "for a middleware on top, that brings its own types"),

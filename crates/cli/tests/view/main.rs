@@ -389,18 +389,19 @@ fn a_recording_is_shown_at_any_moment() {
         page.value("Number(document.querySelector('figure canvas').dataset.sequence)").as_f64().unwrap();
     page.value("timeline.seek(timeline.range[0] + 2500)");
     page.until(&format!("Number(document.querySelector('figure canvas').dataset.sequence) < {late}"));
-    address(&mut page);
+    address(&browser, &mut page);
 }
 
 /// What is looked at is there again when the address is opened again, each chart as wide as its place.
-fn address(page: &mut Page<'_>) {
+fn address(browser: &Browser, page: &mut Page<'_>) {
     page.value("plotsView.add('/imu', '@age_ms'); plotsView.add('/imu', '@bound_ms', 1); topicsView.choose('/imu'); select('plots')");
     let looked = "JSON.stringify([current, inspector.topic, plotsView.charts.map((chart) => chart.curves)])";
     let before = page.value(looked);
-    page.value("window.isOld = true; location.reload()");
-    page.until(
-        "window.isOld === undefined && typeof plotsView === 'object' && plotsView.charts.length === 2",
-    );
+    page.until("decodeURIComponent(location.href).includes('@bound_ms')");
+    let address = page.value("location.href");
+    let mut page = browser.open(address.as_str().unwrap());
+    page.resize(1440, 860);
+    page.until("typeof plotsView === 'object' && plotsView.charts.length === 2");
     assert_eq!(page.value(looked), before);
     let fits = "[...document.querySelectorAll('.chart')].every((chart) => chart.scrollWidth <= element('charts').clientWidth)";
     page.until(fits);

@@ -18,7 +18,7 @@ impl JointController {
     /// # Errors
     /// The node cannot open one of them.
     pub fn open(node: &::noctule::Node) -> Result<Self, ::noctule::NodeError> {
-        let _ = Duration::ZERO;
+        let _ = (node, Duration::ZERO);
         Ok(Self {
             teleop_joint_voltage: node
                 .publisher("teleop/joint/voltage")

@@ -20,7 +20,7 @@ impl Page {
     /// # Errors
     /// The node cannot open one of them.
     pub fn open(node: &::noctule::Node) -> Result<Self, ::noctule::NodeError> {
-        let _ = Duration::ZERO;
+        let _ = (node, Duration::ZERO);
         Ok(Self {
             teleop_input: node
                 .publisher("teleop/input")
