@@ -17,7 +17,7 @@ fn worked(label: &str) -> String {
 
 /// The numbers of challenger and responder, which the example's text names.
 fn numbers() -> Vec<&'static str> {
-    let text = PAGE.split_once("## Worked example").unwrap().1.split_once("Numbers: `").unwrap().1;
+    let text = PAGE.split_once("## Worked example").unwrap().1.split_once("Node numbers: `").unwrap().1;
     text.split('`').step_by(2).take(2).collect()
 }
 
