@@ -75,7 +75,7 @@ fuzz_target!(|bytes: &[u8]| {
                 break;
             }
         }
-        while link.poll_wish(now).is_some() {}
+        while link.poll_feasibility_change(now).is_some() {}
         let (queued, held) = link.held_bytes();
         // One reliable writer may have one sample beyond the limit.
         assert!(queued <= 8192 && held <= 8192 + 8192, "{queued} and {held} bytes");
