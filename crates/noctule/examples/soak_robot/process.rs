@@ -264,6 +264,11 @@ fn write(node: &Node, (topic, class, rate_hz, bytes): (&str, &str, u32, u32), or
     }
 }
 
+#[allow(clippy::print_stderr)] // the judge reads standard output
+fn print_lacking(samples: u64) {
+    eprintln!("not counted in two reports: {samples} of the deadline-bound topic");
+}
+
 /// What has come from one writer.
 #[derive(Default)]
 struct Seen {
@@ -363,14 +368,7 @@ fn read(node: &Node, orders: &Orders) {
             in_any_order.for_each(|(_, from)| from.judge(&mut judged));
             let undecided = judged.unaccounted - tally.unaccounted;
             if undecided.min(lacking) > 0 {
-                #[allow(clippy::print_stderr)] // the judge reads standard output
-                let say = || {
-                    eprintln!(
-                        "not counted in two reports: {} of the deadline-bound topic",
-                        undecided.min(lacking)
-                    );
-                };
-                say();
+                print_lacking(undecided.min(lacking));
             }
             if !is_over {
                 judged.unaccounted = tally.unaccounted + undecided.min(lacking);
