@@ -26,12 +26,12 @@ const NAME_BYTES_MAX: usize = 1024;
 
 const MAGIC: [u8; 8] = *b"\x89MCAP0\r\n";
 const HEADER: u8 = 1;
-const FOOTER: u8 = 2;
-const SCHEMA: u8 = 3;
-const CHANNEL: u8 = 4;
-const MESSAGE: u8 = 5;
-const CHUNK: u8 = 6;
-const DATA_END: u8 = 15;
+pub(crate) const FOOTER: u8 = 2;
+pub(crate) const SCHEMA: u8 = 3;
+pub(crate) const CHANNEL: u8 = 4;
+pub(crate) const MESSAGE: u8 = 5;
+pub(crate) const CHUNK: u8 = 6;
+pub(crate) const DATA_END: u8 = 15;
 
 /// Why the rest of a file was not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -14,17 +14,13 @@ use std::path::{Path, PathBuf};
 
 use scan::{Chunk, Found};
 
+use crate::file::{CHANNEL, CHUNK, DATA_END, FOOTER, MESSAGE, SCHEMA};
+
 const MAGIC: [u8; 8] = *b"\x89MCAP0\r\n";
-const FOOTER: u8 = 0x02;
-const SCHEMA: u8 = 0x03;
-const CHANNEL: u8 = 0x04;
-const MESSAGE: u8 = 0x05;
-const CHUNK: u8 = 0x06;
 const MESSAGE_INDEX: u8 = 0x07;
 const CHUNK_INDEX: u8 = 0x08;
 const STATISTICS: u8 = 0x0B;
 const SUMMARY_OFFSET: u8 = 0x0E;
-const DATA_END: u8 = 0x0F;
 /// Opcode and length of a record.
 const HEAD_BYTES: u64 = 9;
 
