@@ -1,4 +1,4 @@
-//! What a link costs: nanoseconds per sample of 64 bytes, sent by one and taken in by the other, without sockets.
+//! Cost of a link: nanoseconds per sample of 64 bytes, sent by one and received by the other, without sockets.
 //!
 //! A figure, not a test: run it with `cargo run --release -p noctule-prrt --example link_cost`.
 

@@ -83,7 +83,7 @@ impl AckState {
         });
     }
 
-    /// What should have arrived has not: feedback is due at once.
+    /// Makes feedback due at once, because a datagram that should have arrived has not.
     pub(crate) fn request_ack(&mut self, now: Instant<Local>) {
         self.ack_requested = self.newest.is_some();
         if self.ack_requested {

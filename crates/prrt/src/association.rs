@@ -1,8 +1,8 @@
-//! What the two sides of a link know of each other's numbers, and so which header the next datagram needs.
+//! Connection identifiers of a link: the numbers that both sides give it, and which header the next datagram needs.
 //!
 //! Each side gives the link a number of its own and sends it in the long header, with its clock and the number of its next packet.
-//! Once the other side has shown that it knows them, the short header does. The long one comes back now and then, sooner while
-//! nothing is heard: whichever side begins anew is understood within that time.
+//! Once a datagram has shown that the other side has them, the short header does. The long one is repeated now and then, sooner while
+//! nothing arrives: a side that restarts is understood within that time.
 
 use noctule_timebase::{Instant, Span};
 
@@ -11,7 +11,7 @@ use crate::wire::{Head, Opening, Reference};
 
 /// A long header goes out this often.
 const OPENING_INTERVAL: Span = Span::from_s(1);
-/// The same while nothing has been heard since the last.
+/// The same while nothing has arrived since the last.
 const OPENING_INTERVAL_UNHEARD: Span = Span::from_ms(200);
 /// An opening by a side that does not know this one's number is answered no sooner than this after the last answer.
 const ANSWER_INTERVAL: Span = Span::from_ms(20);

@@ -44,7 +44,7 @@ pub(crate) struct Block {
     symbols: Vec<Vec<u8>>,
     /// No more symbols will be added.
     is_closed: bool,
-    /// What was not sent will not be.
+    /// Its unsent symbols stay unsent.
     is_abandoned: bool,
     /// Data symbols never sent yet begin here.
     unsent: usize,

@@ -15,7 +15,7 @@ pub struct LinkCounters {
     pub repeated: u64,
     /// Reliable datagrams given up for lost.
     pub lost_packets: u64,
-    /// Times that nothing was heard for the whole time-out.
+    /// Retransmission time-outs: times without any feedback for the whole of it.
     pub timeouts: u64,
     /// Samples dropped before they were sent or acknowledged, for a newer one of their writer or because
     /// the writer stopped.

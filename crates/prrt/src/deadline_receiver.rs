@@ -20,7 +20,7 @@ use crate::wire::{Fragment, Parity, Service};
 /// Samples of one stream remembered at once, delivered or held.
 const SEEN_LIMIT: usize = 4_096;
 
-/// What every call needs: room for what is held, and where things go.
+/// Arguments of every call: room for samples that are held, and outputs.
 type World<'a, 'b> = (&'a mut Room, &'a mut Sink<'b>);
 
 /// Counters of a stream with a deadline at its receiver.
@@ -341,7 +341,7 @@ impl Reader {
         (sink.deliver)(Delivered { writer: self.writer, sequence, place, origin, missed, payload });
     }
 
-    /// What is held is settled after all before it, whose deadlines may be later: the other clock may have stepped.
+    /// Settlement time of the oldest held sample: after all before it, whose deadlines may be later, for the other clock may have stepped.
     fn timeout(&self) -> Option<Instant<Local>> {
         let mut before = Instant::MIN;
         let released = self.seen.iter().find_map(|(sequence, seen)| {

@@ -1,6 +1,6 @@
 //! The sender of samples with a deadline: hybrid ARQ, by retransmission and by repair symbols (FEC).
 //!
-//! Every sample is sent at once. Then its block is looked at whenever something is heard of it, and when its
+//! Every sample is sent at once. Then its block is examined at each feedback on it, and when its
 //! [`repair`](crate::repair) rule says so, until it has arrived or its time is over.
 
 mod naming;
@@ -54,7 +54,7 @@ const INTERVAL_LEAST: Span = Span::from_us(10);
 const INTERVAL_MOST_LEAST: Span = Span::from_ms(1);
 /// Bursts that last for all but this part of the time until the deadline are not outlived.
 const OUTAGE_PARTS: i64 = 8;
-/// What a datagram must take off the risk of its block under a limit of the rate: fresh samples are worth more.
+/// Least price of a datagram under a rate limit, in samples of risk: fresh samples are worth more.
 const PRICE_UNDER_LIMIT: f64 = 0.5;
 /// The price for a block that lost time because this host stalled, in parts of the usual one: it has fewer chances left.
 const PRICE_AFTER_STALL: f64 = 0.2;
@@ -333,7 +333,7 @@ impl DeadlineSender {
         })
     }
 
-    /// When [`next`](DeadlineSender::next) may have something although nothing was heard.
+    /// When [`next`](DeadlineSender::next) may have something although no feedback came.
     pub(crate) fn timeout(&self) -> Option<Instant<Local>> {
         let waiting = self.streams.values().filter(|stream| !stream.blocks.is_empty());
         waiting.map(|stream| stream.due.max(self.ready_at)).min()

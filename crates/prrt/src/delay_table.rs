@@ -72,7 +72,7 @@ impl Quantiles {
         Quantiles([delay; QUANTILES])
     }
 
-    /// What one delay in 32 exceeds.
+    /// Quantile that one delay in 32 exceeds.
     pub(crate) fn highest(&self) -> Span {
         self.0[QUANTILES - 1]
     }

@@ -1,9 +1,9 @@
 //! Feasibility of a deadline and a loss target on this path, and the block size that serves them.
 //!
-//! A closed form ([`reach`](crate::residual_loss)) says what could be had on a path that is like the model of it. Paths are not, so the repair
-//! rule's own result counts: the risk that it had to leave its blocks with. Where that stays beyond the target the wish is infeasible; the closed
-//! form says what would be possible instead, and its doubt makes the verdict quicker. What is missed narrowly is still pursued; what is
-//! hopeless is not, for it would only take the line from others, and is tried again ever more seldom.
+//! A closed form ([`reach`](crate::residual_loss)) gives what is feasible on a path that is like the model of it. Paths are not, so the repair
+//! rule's own result counts: the risk that it had to leave its blocks with. Where that stays beyond the target the target is infeasible; the closed
+//! form gives feasible alternatives, and an infeasible result of it makes the verdict quicker. A target that is missed narrowly is still
+//! pursued; one that is hopeless is not, for it would only take the line from others, and is tried again ever more seldom.
 
 use noctule_timebase::{Instant, Span};
 
@@ -19,10 +19,10 @@ const LOOK_AGAIN: Span = Span::from_s(1);
 const LOOK_FIRST: Span = Span::from_ms(200);
 /// Risk left, in parts of the target, that is too much if the model says so, too, and if not.
 const BEYOND: [f64; 2] = [1.1, 2.0];
-/// What is left beyond that is summed up (Page's CUSUM, Biometrika 1954), in samples lost on average: a verdict needs so many, and as many
+/// Limit of the sum of risk beyond that (Page's CUSUM, Biometrika 1954), in samples lost on average: a verdict needs so many, and as many
 /// less to be withdrawn. Of blocks of several samples, which are lost together, as many times more.
 const EVIDENCE: f64 = 2.0;
-/// What is kept of earlier looks.
+/// Weight of earlier looks at the next one.
 const KEPT: f64 = 0.8;
 /// The same for what is not worth trying, and in how many looks in a row.
 const HOPELESS: f64 = 30.0;
@@ -32,7 +32,7 @@ const HOPELESS_LOOKS: [u32; 2] = [2, 4];
 const TRY_AGAIN: Span = Span::from_s(4);
 const TRY_AGAIN_LIMIT: Span = Span::from_s(64);
 
-/// The state of a stream's wish for a loss target by a deadline.
+/// The feasibility of a stream's loss target by its deadline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FeasibilityChange {
     /// It cannot be fulfilled as the path is, with what could be.
@@ -109,7 +109,7 @@ impl Feasibility {
         self.block
     }
 
-    /// Whether the wish is not worth trying for.
+    /// Whether the target is not worth trying for.
     pub(crate) fn is_hopeless(&self) -> bool {
         matches!(self.effort, Effort::Little(_))
     }
@@ -179,7 +179,7 @@ impl Feasibility {
         })))
     }
 
-    /// What blocks were left with since the last look.
+    /// Adds the risk left in blocks since the last look to the sums.
     fn weigh(&mut self, beyond: f64) {
         let Left { risk, allowed } = std::mem::take(&mut self.now);
         if allowed == 0.0 {
@@ -219,7 +219,7 @@ fn beyond_capacity(deadline: Option<Span>, loss_target: f64) -> Infeasible {
     Infeasible::BeyondCapacity { feasible: Feasible { deadline, loss_target: Some(loss_target.min(1.0)) } }
 }
 
-/// What the closed form is asked; `None` before the first round trip.
+/// Input of the closed form; `None` before the first round trip.
 fn question(bound: &Bound, interval: Span, sent_packets: &mut SentPackets) -> Option<Question> {
     let rounds = sent_packets.round_trips()?;
     let round = rounds.highest();

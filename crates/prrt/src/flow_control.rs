@@ -58,7 +58,7 @@ impl Credit {
         self.left = self.left.map(|left| left.saturating_sub(1));
     }
 
-    /// Whether there is no room yet for the sample at a position. Then its writer has not heard the limit.
+    /// Whether there is no room yet for the sample at a position. Then its writer has not received the limit.
     pub(crate) fn refuses(&mut self, position: u64, next: Option<u64>) -> bool {
         let refuses = next.is_some_and(|next| position >= self.limit(next));
         self.is_due |= refuses;

@@ -65,7 +65,7 @@ pub(crate) struct Unknown {
     pub(crate) silence: f64,
 }
 
-/// What may become of some datagrams of which enough or too few arrive.
+/// Distribution of losses among datagrams of which too few arrive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shortfall {
     /// Probability that too few arrive.
@@ -134,7 +134,7 @@ impl Gilbert {
         [self.loss - self.loss * remembered, self.loss + (1.0 - self.loss) * remembered]
     }
 
-    /// What becomes of some datagrams of which `needed` must arrive, given whether the one `known` was lost. In the order of sending.
+    /// Shortfall of datagrams of which `needed` must arrive, given whether the one `known` was lost. In the order of sending.
     pub(crate) fn shortfall(&self, sent: &[Unknown], needed: usize, known: (Departure, bool)) -> Shortfall {
         if needed == 1 {
             let mut chain = AllLost::new(known);

@@ -67,7 +67,7 @@ impl Stream {
         self.next_position += 1;
     }
 
-    /// What is queued, as it counts towards the queue's limit.
+    /// Queued bytes, as they count towards the queue's limit.
     pub(crate) fn bytes(&self) -> usize {
         self.samples.iter().map(Queued::cost).sum()
     }
@@ -95,7 +95,7 @@ impl Stream {
         self.samples.len() - self.first_waiting() + self.refused
     }
 
-    /// What they count against the limit of the queue.
+    /// Their bytes, as they count towards the queue's limit.
     pub(crate) fn waiting_bytes(&self) -> usize {
         let unsent = self.samples.iter().skip(self.first_waiting());
         let refused = self.samples.iter().take_while(|sample| sample.is_refused);
@@ -255,7 +255,7 @@ impl Queued {
         }
     }
 
-    /// What it counts against the limit of the queue.
+    /// Its bytes, as they count towards the queue's limit.
     pub(crate) fn cost(&self) -> usize {
         self.payload().len() + SAMPLE_OVERHEAD_BYTES
     }

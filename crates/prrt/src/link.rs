@@ -410,7 +410,7 @@ impl Link {
     }
 
     /// When [`poll_transmit`](Link::poll_transmit) may next have something although nothing was sent or
-    /// taken in since it said `false`. Earlier is harmless; later delays repetitions.
+    /// received since it returned `false`. Earlier is harmless; later delays repetitions.
     pub fn poll_timeout(&self) -> Option<Instant<Local>> {
         let due = [self.sending.timeout(), self.ack_state.due(), self.deadline_receiver.timeout()];
         due.into_iter().flatten().min()

@@ -30,7 +30,7 @@ pub struct LossEstimator {
 
 /// Packets after which a count weighs 1/e; at 200 Hz, 100 s.
 pub const MEMORY_PACKETS: f64 = 20_000.0;
-/// What is assumed of a path before it is measured: 1 % lost, in bursts of 2, worth this many packets.
+/// Prior of a path before it is measured: 1 % lost, in bursts of 2, worth this many packets.
 const PRIOR_PACKETS: f64 = 400.0;
 const PRIOR_LOST: f64 = 4.0;
 const PRIOR_BURSTS: f64 = 2.0;
@@ -121,7 +121,7 @@ struct TimedLoss {
 const MEMORIES: usize = 27;
 const MEMORY_SHORTEST: Span = Span::from_us(500);
 const MEMORY_RATIO: f64 = 4.0 / 3.0;
-/// A packet stands for no more time than this: a pause says little of itself.
+/// A packet is weighted with no more time than this: a pause is little evidence.
 const STANDS_FOR_MAX: Span = Span::from_ms(100);
 /// By so much the one model must be likelier (20 to 1) before the other is left.
 const EVIDENCE: f64 = 3.0;

@@ -48,7 +48,7 @@ pub(crate) struct Path {
     pub(crate) may_repair: bool,
     /// One way without a queue.
     pub(crate) soonest: Span,
-    /// What it carries, if that is known.
+    /// Capacity of the path, if known.
     pub(crate) capacity_bytes_per_s: Option<f64>,
     /// How much later than asked for threads wake.
     pub(crate) lateness: Span,

@@ -149,7 +149,7 @@ impl Reassembly {
     }
 }
 
-/// What a sample held counts: its payload, a bit for every piece, and the rest.
+/// Memory of a sample held: its payload, a bit for every piece, and the rest.
 fn reserved_bytes(total_bytes: u32, count: u16) -> usize {
     total_bytes as usize + usize::from(count / 8) + SAMPLE_OVERHEAD_BYTES
 }

@@ -65,7 +65,7 @@ impl Receiving {
     }
 
     /// There is room for so many more samples of a reliable writer, of so many at most; `None`: for all. Gives from how much room on
-    /// this is to be said again.
+    /// this is to be called again.
     pub(crate) fn grant(&mut self, writer: StreamId, room: Option<(u32, u32)>) -> u32 {
         let Some(reader) = self.readers.get_mut(&writer).filter(|reader| reader.reliable) else { return 0 };
         let again = match (room, &mut reader.credit) {

@@ -7,10 +7,10 @@
 //!
 //! # Approach
 //!
-//! As long as the fate of everything sent can still be heard of in time to act on it, nothing is sent but what is
+//! As long as feedback on every datagram sent can still come in time for a repair, nothing is sent but what is
 //! known to be lacking. When it cannot, the *last phase* begins: the probability that the block fails is
-//! computed from the burst model, from the last datagram whose fate is known, and from the silence about those
-//! that should have been heard of. Datagrams are added, spread over the time that is left, as long as
+//! computed from the burst model, from the last datagram whose fate is known, and from the missing feedback on those
+//! that should have been acknowledged. Datagrams are added, spread over the time that is left, as long as
 //! each takes off more of that risk than its [price](Price). The last phase is seldom reached, so it may
 //! spend freely; with a deadline shorter than a round trip every block begins with it, and the same rule is
 //! proactive parity.
@@ -40,11 +40,11 @@ const HOPE: f64 = 0.25;
 /// Datagrams that are weighed together at most.
 const MORE_LIMIT: usize = 64;
 
-/// What is known of a block and of its chances.
+/// State of a block and its path: the input of the repair rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prospect<'a> {
     pub(crate) now: Instant<Local>,
-    /// What is sent by then arrives in time, as far as can be relied on; after `hopeless`, nothing does.
+    /// A datagram sent by `latest` arrives in time, as far as can be relied on; after `hopeless`, none does.
     pub(crate) latest: Instant<Local>,
     pub(crate) hopeless: Instant<Local>,
     pub(crate) path: &'a Path,
@@ -77,7 +77,7 @@ pub(crate) enum Stake {
 pub(crate) enum Step {
     /// One more datagram, now; then ask again. Without it so many samples are lost on average.
     Send(f64),
-    /// Nothing before this, unless something is heard.
+    /// Nothing before this, unless feedback comes.
     Wait(Instant<Local>),
     /// The same, and so many samples are lost on average if nothing more is done.
     Risk(f64, Instant<Local>),
@@ -223,10 +223,10 @@ impl Prospect<'_> {
     }
 }
 
-/// What a datagram in the last phase must be worth, so that on the whole the loss target is kept at least cost.
+/// Price of a datagram in the last phase: the risk that it must remove, so that on the whole the loss target is kept at least cost.
 ///
 /// One price for all blocks spends where it helps most. It falls while more risk is left than the target allows
-/// and rises while less is: the *debt* of the stream, in samples. Streams that fail more often than their risks said
+/// and rises while less is: the *debt* of the stream, in samples. Streams that fail more often than their risks predicted
 /// pay for it with every risk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Price {

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use crate::gilbert::Gilbert;
 
-/// Repair packets per data packet on average beyond which a wish counts as infeasible.
+/// Repair packets per data packet on average beyond which a loss target counts as infeasible.
 const REDUNDANCY_MAX: u64 = 4;
 /// Copies of one lost sample at most, if only those that were lost are copied: more than bursts of any path worth repairing need.
 const COPIES_MAX: u64 = 32;
@@ -59,7 +59,7 @@ pub enum Infeasible {
     },
 }
 
-/// What is asked of a path, and how it is.
+/// Input of the closed form: requirements of a stream, and state of its path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question {
     pub(crate) deadline: Span,

@@ -38,10 +38,10 @@ pub enum SendError {
     Full,
 }
 
-/// What was refused is retransmitted after this.
+/// Delay before a datagram that the receiver refused is retransmitted.
 const REST: Span = Span::from_ms(50);
 
-/// What every datagram carries besides.
+/// Head and feedback of a datagram, beside its load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piggyback {
     pub(crate) head: Head,
@@ -466,12 +466,12 @@ impl Sending {
         self.sent_packets.round_trip()
     }
 
-    /// What was sent of a stream with a deadline.
+    /// Counters of a stream with a deadline; `None` for others.
     pub(crate) fn sent_counters(&self, writer: StreamId) -> Option<SentCounters> {
         self.bound.counters(writer)
     }
 
-    /// What can be had of the wishes of streams.
+    /// Next change of a stream's feasibility.
     pub(crate) fn poll_feasibility_change(
         &mut self,
         now: Instant<Local>,
@@ -479,7 +479,7 @@ impl Sending {
         self.bound.poll_feasibility_change(&mut self.sent_packets, now)
     }
 
-    /// What the path carried while it was full.
+    /// Delivery rate while the congestion window was full.
     pub(crate) fn capacity_bytes_per_s(&self) -> Option<f64> {
         self.sent_packets.capacity_bytes_per_s()
     }
@@ -494,7 +494,7 @@ impl Sending {
         self.queue_bytes + self.bound.queue_bytes()
     }
 
-    /// What of that is not shared: everything but payloads.
+    /// The part of [`queue_bytes`](Sending::queue_bytes) that is not shared: everything but payloads.
     pub(crate) fn own_bytes(&self) -> usize {
         let samples: usize = self.streams.values().map(Stream::len).sum();
         samples * SAMPLE_OVERHEAD_BYTES + self.bound.queue_bytes()
@@ -568,7 +568,7 @@ impl Sending {
     }
 }
 
-/// What of which sample a packet carries.
+/// Sample and part of it that a packet carries.
 fn part(streams: &BTreeMap<StreamId, Stream>, bound: &DeadlineSender, carried: Carried) -> Part {
     if carried.kind == Kind::Symbol {
         return bound.part(carried);

@@ -2,7 +2,7 @@
 //!
 //! A retransmission has a new packet number, so that an acknowledgement is never ambiguous (RFC 9002, section 3.1). The rules of loss detection
 //! are the packet threshold and the time threshold (RFC 9002, section 6.1; with reordering as in RACK, RFC 8985), in
-//! [`loss_detection`]; a reliable packet is lost, too, when nothing was heard for the RTO. RTO and
+//! [`loss_detection`]; a reliable packet is lost, too, when no feedback came for the RTO. RTO and
 //! smoothed RTT: RFC 6298, with a shorter floor. How many may be in flight: [window](crate::congestion::window).
 
 use std::collections::VecDeque;
@@ -31,16 +31,16 @@ const TIMEOUT_FLOOR: Span = Span::from_ms(10);
 const TIMEOUT_LIMIT: Span = Span::from_s(1);
 /// Before the first round trip has been measured.
 const TIMEOUT_INITIAL: Span = Span::from_ms(100);
-/// Eight time-outs are waited for at most: what a radio loses for seconds is heard of soon after.
+/// Eight time-outs are waited for at most: what a radio loses for seconds is reported soon after.
 const DOUBLINGS_LIMIT: u32 = 3;
-/// What has a deadline and was not heard of for this long will not be.
+/// A packet with a deadline without feedback for so long is given up.
 const STALE: Span = Span::from_s(2);
 /// Variations of the round trip after which a datagram that feedback does not name is lost (RFC 6298, section 2.3).
 const TIMEOUT_VARIATIONS: i64 = 4;
 /// The same before a deadline: more leave fewer rounds, and what is bought in advance for that costs more than a repeat
 /// in vain.
 const OVERDUE_VARIATIONS: i64 = 2;
-/// What reordering adds to that fades to 1/e within this time.
+/// The reordering window fades to 1/e within this time.
 const REORDERING_MEMORY: Span = Span::from_s(5);
 /// Beyond that, before a datagram that feedback does not name is lost.
 const OVERDUE_MARGIN: Span = Span::from_us(200);
@@ -288,7 +288,7 @@ impl SentPackets {
                 // It is being retransmitted already.
                 (true, true) => {}
             }
-            // What came so late tells the time of those that were overtaken, not of the path.
+            // A later one measures the delay of packets that were overtaken, not of the path.
             if number == newest && newest + ACK_RANGE_PACKETS >= self.newest_arrived {
                 let (sent_at, sent_before) = (packet.sent_at, packet.sent_before);
                 left = Some(sent_at);

@@ -1,4 +1,4 @@
-//! What happens to each datagram and sample of a link, as events: a lost one's way from sending to delivery.
+//! Trace events of a link, of each datagram and sample: a lost one's way from sending to delivery.
 //!
 //! Off unless [`Link::start_trace`](crate::Link::start_trace) was called: then every event is one branch. On, the newest
 //! [`EVENTS_LIMIT`] events are kept until [`Link::poll_event`](crate::Link::poll_event) takes them. Names and fields, as they stand in a
@@ -418,7 +418,7 @@ impl Record {
         self.log.start();
     }
 
-    /// What is noted from now on happens at `now`.
+    /// Sets the time of the events that follow.
     #[inline]
     pub(crate) fn at(&mut self, now: Instant<Local>) {
         self.log.at(now);

@@ -38,7 +38,7 @@ const PIECE: u8 = 1;
 const UNCERTAIN: u8 = 2;
 const FULL_TIME: u8 = 4;
 const TAGS: u8 = PIECE | UNCERTAIN | FULL_TIME;
-/// What is loaded.
+/// Kinds of load.
 const BEST_EFFORT: u8 = 1 << 3;
 const RELIABLE: u8 = 2 << 3;
 const BOUND: u8 = 3 << 3;
@@ -55,7 +55,7 @@ const FEEDBACK: u8 = 64;
 const ACK_SOON: u8 = 128;
 /// Blocks are counted modulo this.
 pub(crate) const BLOCKS: u32 = 1 << 23;
-/// A half byte that stands for an integer behind it.
+/// Escape value of a half byte: the integer is behind it.
 const BEHIND_IT: u8 = 15;
 /// A time is cut if it lies so close to the clock of its sender: a fourth of what could be represented.
 const SHORT_TIME_NS: u64 = 1 << 38;
@@ -138,7 +138,7 @@ pub struct Place {
     pub symbol: u8,
     /// Data symbols of the block, 1 to 128; 0 while it is not known. Never 0 with parity.
     pub symbols: u8,
-    /// Repair packets sent for the block so far, this one included; 255 stands for more, too.
+    /// Repair packets sent for the block so far, this one included; 255: that many or more.
     pub attempt: u8,
     /// The sender needs the acknowledgement soon; else it may wait for a third of the deadline.
     pub ack_soon: bool,

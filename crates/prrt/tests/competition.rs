@@ -9,7 +9,7 @@ use bottleneck::{Offer, run};
 
 /// 6 Mbit/s, a round trip of 20 ms, room for one bandwidth-delay product.
 const NARROW: &str = "a>b: delay=10ms rate=6mbit queue=15kB; b>a: delay=10ms";
-/// What the line carries of samples of 1,200 bytes, bits a second: 60 of the link's and 28 in front of each.
+/// Goodput of the line with samples of 1,200 bytes, bits a second: 60 of the link's and 28 in front of each.
 const NARROW_BPS: f64 = 6e6 * 1_200.0 / 1_288.0;
 
 #[test]

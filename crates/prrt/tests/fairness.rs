@@ -14,7 +14,7 @@ fn line(queue: &str) -> String {
     format!("a>b: delay=10ms rate=6mbit queue={queue}; b>a: delay=10ms")
 }
 
-/// What the line carries of samples of 1,200 bytes, bits a second.
+/// Goodput of the line with samples of 1,200 bytes, bits a second.
 const NARROW_BPS: f64 = 6e6 * 1_200.0 / 1_248.0;
 const BOUND: Span = Span::from_ms(60);
 
@@ -24,7 +24,7 @@ fn jain(shares: &[f64]) -> f64 {
     sum * sum / (shares.len() as f64 * squares)
 }
 
-/// What two streams delivered in a part of the run, bits a second.
+/// Goodput of two streams in a part of the run, bits a second.
 fn rates(outcomes: &[Outcome], from: Span, to: Span) -> [f64; 2] {
     [0, 1].map(|n| outcomes[n].delivered_between(from, to) as f64 * 9_600.0 / (to - from).as_s_f64())
 }

@@ -384,7 +384,7 @@ fn random_groups_deliver_what_their_channel_lets_through_and_nothing_late_twice_
     assert!(beyond.is_empty(), "{} readers:\n{}", beyond.len(), beyond.join("\n"));
 }
 
-/// What `reorder=2%/3ms` adds at most, and what a thread needs.
+/// The most that `reorder=2%/3ms` and a thread's wake-up add to a delay.
 const REORDERED_MOST: Span = Span::from_ms(4);
 
 /// The channel from the writer to every reader.

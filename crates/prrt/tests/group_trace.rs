@@ -1,4 +1,4 @@
-//! What a group's sender and receivers decide stands in their traces, as often as the counters say.
+//! Events in the traces of a group's sender and receivers: as many as the counters count.
 
 #![allow(clippy::unwrap_used)] // tests and what they share
 

@@ -56,7 +56,7 @@ fn encode(session: u32, next_packet: u64, (feedback, load): (Option<Feedback>, O
     out
 }
 
-/// What makes short headers understood.
+/// A long header, after which short ones are understood.
 fn opening() -> Vec<u8> {
     encode(SESSION, 0, (None, None))
 }
@@ -170,7 +170,7 @@ fn forged_losses_cost_no_more_than_the_budget_of_extras() {
         let mut step = now;
         while step < until {
             let sent = drain(&mut link, step, step).len();
-            // Of everything sent only the newest is said to have arrived.
+            // Of all numbers sent only the newest is acknowledged.
             let counters = link.counters();
             let newest = counters.bound_data + counters.bound_repeats + counters.bound_parity - 1;
             take(&mut link, &feedback(SESSION, newest, 0), step);

@@ -29,7 +29,7 @@ fn share(outcome: &Outcome) -> f64 {
     outcome.on_time as f64 / outcome.samples as f64
 }
 
-/// What of the samples is on time with this class and with best effort, and the redundancy.
+/// Shares of samples on time with this class and with best effort, and the redundancy.
 fn shares(service: Service, cell: &Cell) -> (f64, f64, f64) {
     let [ours, other] = [service, Service::BestEffort].map(|class| run(cell, class, SEED).unwrap());
     let redundancy = ours.redundancy.unwrap_or(0.0);

@@ -8,7 +8,7 @@ use noctule_timebase::{Instant, Span};
 const WRITER: StreamId = StreamId(1);
 const INTERVAL: Span = Span::from_ms(5);
 
-/// What a reader counts: samples, those missed before one of them, and the newest place.
+/// Counts of a reader: samples, those missed before one of them, and the newest place.
 #[derive(Debug, Default)]
 struct Count {
     first: Option<u64>,

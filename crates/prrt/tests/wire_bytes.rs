@@ -1,4 +1,4 @@
-//! What a sample costs on the wire, beside its own bytes.
+//! Bytes of a sample on the wire beside its payload.
 
 #![allow(clippy::unwrap_used)]
 
@@ -60,7 +60,7 @@ fn small_samples_have_headers_of_at_most_twenty_bytes() {
             headers[0],
             headers.len()
         );
-        // In 40 s: an opening in 200 ms while nothing is heard, one a second otherwise.
+        // In 40 s: an opening in 200 ms while nothing arrives, one a second otherwise.
         assert!(headers.len() - short <= 40_000 / 200 + 5, "{class:?}: {short} of {}", headers.len());
         assert!(headers.iter().all(|bytes| *bytes <= most_bytes + 27), "{class:?}");
     }

@@ -4,7 +4,7 @@ use noctule_timebase::{Instant, Span};
 
 use crate::stream::Local;
 
-/// What is offered and what is sent is averaged over this.
+/// Memory of the offered and of the sent rate.
 const RATE_OVER: Span = Span::from_ms(500);
 /// Epochs over which losses are averaged: of the first ones each counts as one of so many at least, for chance losses come in lumps.
 const LOSS_OVER: f64 = 32.0;

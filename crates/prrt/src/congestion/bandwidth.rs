@@ -12,7 +12,7 @@ use crate::stream::Local;
 /// A train is at least so many packets, and so long on arrival, that a thread that wakes late does not matter.
 const TRAIN_PACKETS: u64 = 32;
 const TRAIN_LEAST: Span = Span::from_ms(30);
-/// What was sent more slowly than this is no train.
+/// Longest train, from the first packet's departure to the last one's: datagrams farther apart are none.
 const TRAIN_MAX: Span = Span::from_ms(100);
 /// Arrivals must be farther apart than this times what was sent, and longer by this and by more than jitter explains.
 const STRETCH: f64 = 1.01;

@@ -8,27 +8,27 @@
 /// More than this part of so many packets is not chance, unless a decrease has shown that it is.
 const EXCESS: f64 = 0.1;
 const PACKETS: u32 = 256;
-/// What is known to be chance falls by this part of the difference where less is lost.
+/// Share of the difference by which the chance loss falls when less is lost than that.
 const FALLS: f64 = 1.0 / 8.0;
 /// No path that is of use loses more by chance; and near 1 a decrease shows nothing, for hardly less is lost after it.
 const CHANCE_MAX: f64 = 0.5;
 /// A decrease that leaves more than this shows nothing either.
 const DECREASE_MAX: f64 = 0.9;
 
-/// What was lost of packets that left while the window was full.
+/// Estimator of chance loss, from packets that left while the congestion window was full.
 #[derive(Debug, Default)]
 pub(super) struct ChanceLoss {
     packets: u32,
     lost: u32,
-    /// What no decrease has made less.
+    /// Chance loss, 0 to 1: the loss that no decrease of the window has reduced.
     share: f64,
-    /// What was lost when it was last judged.
+    /// Share of the last [`PACKETS`] packets that was lost.
     latest: f64,
     /// The same before the decrease whose effect is awaited, and what that left of the window.
     trial: Option<(f64, f64)>,
 }
 
-/// What a loss says.
+/// Classification of a lost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
     Chance,
@@ -103,7 +103,7 @@ mod tests {
 
     const LEFT: f64 = 0.7;
 
-    /// What is said at the end of so many packets of which this share is lost.
+    /// Sign at the end of [`PACKETS`] packets of which this share is lost.
     fn judge(chance: &mut ChanceLoss, share: f64) -> Sign {
         let lost = (f64::from(PACKETS) * share) as u32;
         chance.arrived(PACKETS - lost);

@@ -19,7 +19,7 @@ pub(crate) struct Cubic {
     /// When growth began anew, and from where.
     since: Instant<Local>,
     inflection: Span,
-    /// What Reno's growth would have come to.
+    /// Window of Reno since the last decrease, in packets (RFC 9438, section 4.3: `W_est`).
     as_reno: f64,
 }
 

@@ -9,7 +9,7 @@ pub(super) const RETRY_FIRST: Span = Span::from_s(5);
 pub(super) const RETRY_MOST: Span = Span::from_s(80);
 pub(super) const NOTHING: Total = Total { length: Span::ZERO, arrived_bytes: 0, sent_bytes: 0 };
 
-/// What became known in one epoch.
+/// Sums over the datagrams of one epoch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Epoch {
     pub(super) began: Instant<Local>,

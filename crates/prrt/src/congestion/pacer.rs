@@ -4,10 +4,10 @@ use noctule_timebase::{Instant, Span};
 
 use crate::stream::Local;
 
-/// What may be saved up, in time: a thread that wakes late catches up.
+/// Allowance of the token bucket, in time: a thread that wakes late catches up.
 const BURST: Span = Span::from_ms(2);
 
-/// What may leave now. One datagram always may when nothing is owed, however long.
+/// Token bucket of one path. One datagram of any length may leave while the bucket is not in debt.
 #[derive(Debug)]
 pub(crate) struct Pacer {
     /// Below 0 after a datagram that was longer.

@@ -157,7 +157,7 @@ impl PathMtu {
         }
     }
 
-    /// Time has passed. Of a probe that was not heard of it is not known whether its length was the reason.
+    /// Time has passed. An unacknowledged probe may have been lost for another reason than its length.
     pub(crate) fn handle_timeout(&mut self, now: Instant<Local>) {
         let Some(probe) = self.probe.filter(|probe| probe.sent_at + PROBE_TIMEOUT <= now) else { return };
         (self.probe, self.ready_at) = (None, now + PAUSE);

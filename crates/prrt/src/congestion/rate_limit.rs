@@ -60,7 +60,7 @@ const QUEUE_LOSES_ENOUGH: f64 = 0.04;
 /// A test, and every limit, leaves so much room that the queue is gone after this, but never less than half.
 const DRAIN: Span = Span::from_ms(500);
 const DRAIN_LEAST: f64 = 0.5;
-/// What a test sends at most, as a part of what arrived: the queue must become shorter soon.
+/// Largest rate of a test, as a part of what arrived: the queue must become shorter soon.
 const TEST_SHARE: f64 = 0.85;
 /// The queue is ours if it shortened by this part of what was expected.
 const DRAINED: f64 = 0.5;
@@ -78,7 +78,7 @@ const EPOCHS_IN_VAIN: u32 = 4;
 /// Near the last limit that was too high, growth rests for so many epochs (as CUBIC's does near its last window).
 const EPOCHS_NEAR_CEILING: u32 = 40;
 const NEAR_CEILING: f64 = 0.9;
-/// What is offered fits if so much times it is less than what the path carries.
+/// The path carries the offer if the offered rate times this is below the capacity.
 const OFFERED_MARGIN: f64 = 1.05;
 /// A deadline of another stream is forgotten after this.
 const DEADLINE_MEMORY: Span = Span::from_s(2);
@@ -102,11 +102,11 @@ pub(crate) struct RateLimit {
     effective_from: Instant<Local>,
     /// Round trips above the floor since the last short one.
     long_in_a_row: u32,
-    /// What the path last carried with a queue, and epochs spent near that.
+    /// Delivery rate when the path last had a queue, and epochs spent near that.
     ceiling_bytes_per_s: f64,
     near_ceiling: u32,
     growing: u32,
-    /// What the application wants to send, and what leaves, repairs included.
+    /// Rate that the application offers, and rate of departures, repairs included.
     offered: Rate,
     sent: Rate,
     /// The shortest of the samples offered lately, and when the last such one was.
@@ -389,7 +389,7 @@ impl RateLimit {
         Span::from_ns((self.sample_bytes as f64 / self.offered.bytes_per_s.max(1.0) * 1e9) as i64)
     }
 
-    /// What the path carries where so much arrives of what is sent.
+    /// Delivery rate without chance loss, from the rate of arrivals.
     fn carried(&self, arrived_bytes_per_s: f64) -> f64 {
         arrived_bytes_per_s / (1.0 - self.chance_loss.share.min(CHANCE_MOST))
     }
@@ -536,7 +536,7 @@ mod tests {
         assert!(!after(&[20, 30, 31, 32, 33, 34, 35, 36, 37, 24]).is_doubtful());
     }
 
-    /// 115 B every 5 ms over a floor of 6 ms and through a queue, each heard of when it has been there and back; and whether
+    /// 115 B every 5 ms over a floor of 6 ms and through a queue, each acknowledged after a round trip; and whether
     /// there was a limit. What is sent does not follow the limit.
     fn through(queue_ms: impl Fn(i64) -> i64, samples: i64, deadline_ms: i64) -> (RateLimit, bool) {
         let at = |ms| Instant::from_ns(ms * 1_000_000);

@@ -7,7 +7,7 @@
 //! path from a radio.
 //!
 //! # Approach
-//!
+//! line that bears 1.3 times the offer and loses nothing by itself, repairs kept the loss up for hours. Losses alone do not distinguish such a
 //! Where samples fail although they are repaired, repairs pause. Each packet's fate then speaks for one of two losses: the samples' own failures
 //! before, which mean that repairs are futile, or the mean of that and of the packets' losses before, as on a radio. Wald's sequential test ends after the
 //! second or third burst of losses on a radio. Where repairs are futile it goes on (Page's CUSUM), so that a radio is not taken for a full
@@ -36,7 +36,7 @@ const SETTLES: Span = Span::from_ms(100);
 /// Logarithm of the odds that decide: 20 to 1 (Wald 1945). No loss is worth more than half of that.
 const DECIDES: f64 = 3.0;
 const LOSS_WEIGHS_MOST: f64 = DECIDES / 2.0;
-/// What is certain needs as much more to be doubted.
+/// Bound of the sum for futile repairs: beyond it a radio would be recognised too late.
 const CERTAIN: f64 = 2.0 * DECIDES;
 /// After so many packets without a decision repairs are worth what they cost.
 const PACKETS_MOST: u32 = 512;
@@ -46,7 +46,7 @@ const PACKETS_MOST: u32 = 512;
 pub(super) struct RepairBreaker {
     state: State,
     look: Look,
-    /// What left before this was not repaired as the rule would have.
+    /// Samples of before do not count: they were not repaired as the rule would have.
     since: Instant<Local>,
     retry_at: Instant<Local>,
     retry_after: Span,
@@ -70,7 +70,7 @@ struct Share {
     was_lost: bool,
 }
 
-/// What became of samples in the end, of the datagram that left first for each (copies are lost together with what they replace), and of all.
+/// Fates of samples, of the datagram that left first for each (copies are lost together with what they replace), and of all datagrams.
 #[derive(Clone, Copy, Debug, Default)]
 struct Look {
     samples: Share,
@@ -83,7 +83,7 @@ struct Look {
 struct Trial {
     began: Instant<Local>,
     packets: u32,
-    /// What a packet that is lost, or arrives, says for repairs; and what was said so far.
+    /// Log-likelihood ratio of a lost and of an arrived packet for repairs, and the sum so far.
     lost: f64,
     arrived: f64,
     said: f64,

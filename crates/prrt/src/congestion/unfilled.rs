@@ -60,7 +60,7 @@ impl Unfilled {
         self.delay = self.delay.max(delay);
     }
 
-    /// What arrived a second; 0 if the window was never long enough not full.
+    /// Highest delivery rate lately; 0 if the window was never long enough not full.
     pub(super) fn bytes_per_s(&self) -> f64 {
         self.rates_bytes_per_s[0].max(self.rates_bytes_per_s[1])
     }

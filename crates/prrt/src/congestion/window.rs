@@ -61,8 +61,8 @@ const WINDOW_TRIED: f64 = 3.0;
 /// Windows that leave per round trip; at the start as many more of what the path bore arrive as long as it is not full.
 const GAIN_START: f64 = 2.0;
 const GAIN: f64 = 1.25;
-/// What the path bore of what did not fill the window stays possible, in so many times what that is on its way: losses and what
-/// repeats them are on their way, too.
+/// Floor of the window: so many times the delivery rate of rounds that did not fill it, times the round trip. Losses and their
+/// retransmissions are in flight, too.
 const GAIN_UNFILLED: f64 = 2.0;
 /// Time-outs in a row after which the window is as if nothing were known, and less after each further one (RFC 9002, section 7.6).
 const TIMEOUTS_LIMIT: u32 = 3;
@@ -76,7 +76,7 @@ pub(crate) struct WindowLimits {
     pub(crate) max_bytes: usize,
 }
 
-/// What one feedback names for the first time.
+/// Packets that one feedback acknowledges for the first time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrived {
     pub(crate) datagram_bytes: usize,
@@ -112,7 +112,7 @@ pub(crate) struct Window {
     capacity_bytes_per_s: Option<f64>,
 }
 
-/// What the loss of a packet has changed.
+/// State of the window before a loss, to be restored if the loss was spurious.
 #[derive(Clone, Copy, Debug)]
 struct Before {
     packet: u64,
@@ -122,7 +122,7 @@ struct Before {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
-    /// What arrived a second in the round before.
+    /// Delivery rate of the round before.
     Start {
         bytes_per_s: f64,
     },
@@ -141,7 +141,7 @@ enum Mode {
     },
 }
 
-/// What became known of packets sent since it began.
+/// Fates of the packets sent in one round trip.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     began: Instant<Local>,
@@ -352,7 +352,7 @@ impl Window {
         self.set(self.bytes.max(before.bytes));
     }
 
-    /// Nothing was heard for the time-out, so often in a row.
+    /// Handles a retransmission time-out, the `in_a_row`th in a row.
     pub(crate) fn timed_out(&mut self, in_a_row: u32, next: u64, now: Instant<Local>) {
         if in_a_row >= TIMEOUTS_LIMIT {
             self.set((self.bytes / 2.0).min(self.limits.initial_bytes as f64));
@@ -386,7 +386,7 @@ impl Window {
             Mode::Start { .. } if is_long && is_full && !is_growing => self.drain(self.bytes, (now, next)),
             Mode::Start { .. } => self.mode = Mode::Start { bytes_per_s: rate },
             Mode::Short { growing } if is_full && !self.chance.is_tried() => {
-                // What is lost may be what a policer or a very short queue does not hold; only a decrease can tell.
+                // The loss may be that of a policer or a very short queue; only a decrease can show it.
                 let is_exceeded = self.chance.is_exceeded_by(lost, arrived);
                 if is_exceeded && self.bytes >= WINDOW_TRIED * packet_bytes {
                     self.mode = Mode::Short { growing: 0 };

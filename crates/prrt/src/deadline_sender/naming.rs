@@ -1,4 +1,4 @@
-//! What datagrams with a deadline are, for traces.
+//! Names of datagrams with a deadline in traces: their purpose, and the part of a sample that they carry.
 
 use super::{DeadlineSender, Next};
 use crate::block::Block;
@@ -7,7 +7,7 @@ use crate::trace::{Part, Sending};
 use crate::wire::{FIRST_PARITY, Fragment, Place};
 
 impl Next {
-    /// What it is sent for.
+    /// Reason for sending it.
     pub(crate) fn purpose(&self) -> Sending {
         match self.place {
             Place { symbol: FIRST_PARITY.., .. } => Sending::Parity,
@@ -18,7 +18,7 @@ impl Next {
 }
 
 impl DeadlineSender {
-    /// What of which sample a datagram carries, as far as its block is still kept; for traces.
+    /// Sample and symbol of a datagram, as far as its block is still kept; for traces.
     pub(crate) fn part(&self, carried: Carried) -> Part {
         let Carried { writer, position, index: part, .. } = carried;
         let block = self

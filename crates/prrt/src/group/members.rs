@@ -17,7 +17,7 @@ const REPORT_EVERY_S_MAX: usize = 16;
 const SILENCE_HALVES: i64 = 7;
 /// Datagrams that a share of losses remembers.
 const MEMORY_PACKETS: f64 = 2_000.0;
-/// What is assumed of the loss before anything is known, and how many datagrams that is worth.
+/// Prior of the loss, and its weight in datagrams.
 const LOSS_PRIOR: (f64, f64) = (0.01, 50.0);
 /// A share counts against a receiver only when it has been seen over so many datagrams.
 const JUDGED_PACKETS: f64 = 300.0;

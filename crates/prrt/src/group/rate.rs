@@ -23,7 +23,7 @@ use crate::stream::Local;
 
 /// Parity datagrams per datagram of data on a path that is full.
 pub(super) const PARITY_SHARE_FULL: f64 = 0.25;
-/// What is judged together lasts so long and has so many datagrams: in fewer, bursts of a radio's losses are too few to compare.
+/// Window of one judgement, in time and datagrams: in fewer, bursts of a radio's losses are too few to compare.
 const WINDOW: Span = Span::from_s(1);
 const WINDOW_PACKETS: i32 = 256;
 /// This share of losses is a reason to test.
@@ -64,7 +64,7 @@ struct Begin {
     at: Instant<Local>,
 }
 
-/// What came of a window, datagrams a second.
+/// Rates of a window, in datagrams a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Window {
     sent: f64,
@@ -113,7 +113,7 @@ impl GroupRate {
         }
     }
 
-    /// What is known of the path, and how many datagrams a second may leave; 0: no limit.
+    /// State of the path, and limit in datagrams a second; 0: no limit.
     pub(super) fn limit(&self) -> (Path, u64) {
         match self.state {
             State::Free => (Path::Free, 0),
@@ -201,7 +201,7 @@ impl GroupRate {
         }
     }
 
-    /// What was sent before says nothing of what is sent from now on.
+    /// Enters a state with a new window: datagrams of before are no evidence of it.
     fn begin(&mut self, state: State) {
         (self.state, self.window) = (state, None);
     }

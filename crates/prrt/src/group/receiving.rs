@@ -25,8 +25,8 @@ const GAP_BLOCKS_MAX: i32 = 4;
 const JUMP_PACKETS_MAX: u32 = 3_000;
 /// Requests for one block.
 const ASKS_PER_BLOCK_MAX: u8 = 8;
-/// After so many reports with requests since anything was heard of the sender this receiver is deaf to it, and parity would only take the
-/// channel from the others: it asks again once it hears the sender.
+/// After so many reports with requests since the last datagram of the sender this receiver does not receive it, and parity would only take the
+/// channel from the others: it resumes its requests once a datagram arrives.
 const UNHEARD_REQUESTS_MAX: u32 = 2;
 /// The first reports follow each other by this, then by twice as much each time.
 const REPORT_FIRST: Span = Span::from_ms(50);
@@ -53,7 +53,7 @@ pub struct ReceiverCounters {
     pub asks: u64,
     /// Blocks that lacked something when it could no longer come.
     pub given_up: u64,
-    /// Blocks that waited with requests until the sender was heard again.
+    /// Blocks whose requests waited for the next datagram of the sender.
     pub silenced: u64,
     /// Reports not sent because they would have been more than three times what came.
     pub withheld: u64,
@@ -72,7 +72,7 @@ pub struct GroupReceiver {
     stray: Option<u32>,
     room: Room,
     packets: Packets,
-    /// Reports with requests since anything was heard.
+    /// Reports with requests since the last datagram of the sender.
     unheard_requests: u32,
     round_trip: Span,
     jitter: Span,
@@ -116,7 +116,7 @@ struct Block {
     asks: u8,
 }
 
-/// What a block waits for.
+/// Stage of a block: the event that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
     /// Symbols that are on their way.
@@ -125,7 +125,7 @@ enum Stage {
     Holding(Instant<Local>),
     /// Its turn in the next report.
     Asking(Instant<Local>),
-    /// The sender to be heard again.
+    /// A datagram of the sender, after too many requests without one.
     Deaf,
     Rest,
 }
@@ -134,7 +134,7 @@ enum Stage {
 pub type TakePiece<'a> = dyn FnMut(&Fragment<'_>, bool) + 'a;
 
 impl GroupReceiver {
-    /// Of a stream that has not been heard yet. `random` spreads what receivers say at the same time.
+    /// For a stream of which no datagram has arrived. `random` spreads reports that would leave at the same time.
     pub fn new(config: GroupConfig, random: u64) -> GroupReceiver {
         GroupReceiver {
             session: config.session,
@@ -271,7 +271,7 @@ impl GroupReceiver {
         blocks.chain(self.report_at.filter(|_| self.has_news)).min()
     }
 
-    /// What happens and why, as events: start it to keep them, and poll it. An event costs one branch until then.
+    /// Trace of this receiver: start it to keep events, and poll it. An event costs one branch until then.
     pub fn trace(&mut self) -> &mut Log<Event> {
         &mut self.log
     }
@@ -286,7 +286,7 @@ impl GroupReceiver {
         self.room.bytes()
     }
 
-    /// The sender is heard: what waited for that asks now.
+    /// A datagram of the sender arrived: blocks that waited for that are due for a request.
     fn hear(&mut self, now: Instant<Local>) {
         if std::mem::take(&mut self.unheard_requests) >= UNHEARD_REQUESTS_MAX {
             let deaf = self.blocks.iter_mut().filter(|block| block.stage == Stage::Deaf);
@@ -340,7 +340,7 @@ impl GroupReceiver {
     ) {
         let Some(deadline) = self.deadline else { return };
         if self.blocks.is_empty() {
-            // Of a block of which it heard nothing else; what it is of was sent before.
+            // Of a block of which nothing else arrived; its samples were sent before.
             return;
         }
         let expires_at = now + deadline - self.round_trip / 2;

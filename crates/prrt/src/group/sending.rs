@@ -314,7 +314,7 @@ impl GroupSender {
         Some(change)
     }
 
-    /// What happens and why, as events: start it to keep them, and poll it. An event costs one branch until then.
+    /// Trace of this sender: start it to keep events, and poll it. An event costs one branch until then.
     pub fn trace(&mut self) -> &mut Log<Event> {
         &mut self.log
     }

@@ -1,4 +1,4 @@
-//! What happens to the datagrams of a group, and what its sender and receivers decide by which rule, as events.
+//! Trace events of a group: the fate of its datagrams, and the decisions of its sender and receivers with the rules behind them.
 //!
 //! Off unless [`GroupSender::trace`](super::GroupSender::trace) or [`GroupReceiver::trace`](super::GroupReceiver::trace) was started. Names
 //! and fields: `docs/guide/trace.md`.
@@ -8,7 +8,7 @@ use noctule_qlog::{Put, Value, events, reasons};
 use super::MemberId;
 
 reasons! {
-    /// What a datagram is sent for.
+    /// Purpose of a datagram.
     Purpose {
         Data = "data", "carries a sample, or a piece of one";
         ParityUnasked = "parity_unasked", "carries parity that a receiver will probably need";
@@ -17,7 +17,7 @@ reasons! {
 }
 
 reasons! {
-    /// What becomes of a request.
+    /// Answer to a request.
     Answer {
         Granted = "granted", "is sent what it lacks";
         Late = "late", "would get it after the deadline, or the block is no longer here";
@@ -35,7 +35,7 @@ reasons! {
 }
 
 reasons! {
-    /// What is known of the path to the slowest receiver.
+    /// State of the path to the slowest receiver.
     Path {
         Free = "free", "is not full, and nothing limits what leaves";
         Testing = "testing", "loses much, and is tested with less parity";
@@ -73,7 +73,7 @@ events! {
             symbol: u8,
             /// Of the datagram, without the envelope.
             bytes: u32,
-            /// What for.
+            /// Its purpose.
             trigger: Purpose
         };
         Hailed = "members_hailed", "packet {packet_number} asks which members hear the group" {
@@ -89,11 +89,11 @@ events! {
         AskReceived = "ask_received", "member {member} has {held} symbols of block {block} and asks for more: it {trigger}" {
             /// The member that asks.
             member: MemberId,
-            /// What for.
+            /// The block of the request.
             block: u32,
             /// Symbols that it holds.
             held: u8,
-            /// What becomes of it.
+            /// The answer.
             trigger: Answer
         };
         ParityWithheld = "parity_withheld", "parity of block {block} is not sent now: the share that parity may have is used up" {
@@ -103,7 +103,7 @@ events! {
         RateChanged = "rate_changed", "at most {per_s} datagrams a second are sent (0: no limit): the path to the slowest receiver {trigger}" {
             /// Datagrams a second, at most; 0: no limit.
             per_s: u64,
-            /// What is known of the path.
+            /// State of the path.
             trigger: Path
         };
         Apart = "member_apart", "member {member} loses {loss_ppm} of a million datagrams and is served by its link: it would cost the others too much" {

@@ -222,7 +222,7 @@ impl Report {
     }
 }
 
-/// What is left of `span` when it travels: whole ticks, within bounds.
+/// A time as it is encoded: whole ticks, within bounds.
 fn ticks(span: Span) -> u16 {
     u16::try_from(span.ns().max(0) / TICK_NS).unwrap_or(u16::MAX)
 }

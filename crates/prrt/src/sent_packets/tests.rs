@@ -291,7 +291,7 @@ fn a_lost_probe_is_no_loss_of_the_channel_and_takes_no_room() {
                 let kind = Kind::Probe;
                 sent_packets.sent(Carried { kind, ..carried(0) }, 9_000, at(piece as i64));
             }
-            // Of every second number nothing is ever heard.
+            // Every second number is never acknowledged.
             let earlier = if with_probes { 0x2aaa_aaaa_aaaa_aaaa } else { u64::MAX >> 1 };
             let settled = acknowledge(&mut sent_packets, newest, earlier, at(piece as i64 + 1));
             assert_eq!(settled, (vec![piece], vec![]));

@@ -33,7 +33,7 @@ pub struct Opening {
     pub session: u32,
     /// The number by which the sender of this wants to be addressed; not 0.
     pub own_id: u16,
-    /// The number of the receiver, as its sender knows it; 0: it has not heard from it.
+    /// The receiver's own number; 0: not received from it yet.
     pub other_id: u16,
     /// About now, by the sender's clock: times are cut against this.
     pub clock_ns: i64,

@@ -22,7 +22,7 @@ const STREAM_AT: usize = 1;
 /// No run is so long.
 const NEVER: Instant<Local> = Instant::from_ns(1 << 60);
 
-/// What a stream is offered.
+/// Load of a stream.
 #[derive(Clone, Copy, Debug)]
 pub enum Offer {
     /// Reliable samples of so many bytes as fast as they are taken.
@@ -42,7 +42,7 @@ impl Offer {
     }
 }
 
-/// What flows beside the streams of ours, from this time on.
+/// Cross traffic beside our streams, from this time on.
 #[derive(Clone, Copy, Debug)]
 pub enum Beside {
     Nothing,
@@ -222,7 +222,7 @@ impl Endpoint for Host {
     }
 }
 
-/// What came of one stream.
+/// Results of one stream.
 #[derive(Debug)]
 pub struct Outcome {
     /// Payload of samples and of TCP's segments delivered, bits a second.

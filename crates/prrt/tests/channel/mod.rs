@@ -12,7 +12,7 @@ use noctule_timebase::{Instant, Span};
 /// No sample has a shorter header.
 const HEADER_BYTES_MIN: usize = 10;
 
-/// What the channel does to datagrams. Probabilities are per datagram.
+/// Impairments of a channel. Probabilities are per datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Channel {
     pub loss: f64,
@@ -60,7 +60,7 @@ pub struct Pair {
     pub channel: Channel,
     pub now: Instant<Local>,
     pub links: [Link; 2],
-    /// What each side was given.
+    /// Samples delivered at each side.
     pub delivered: [Vec<Sample>; 2],
     /// By time of arrival, and a number of their own.
     in_transit: BTreeMap<(Instant<Local>, u64), Datagram>,

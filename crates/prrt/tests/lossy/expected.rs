@@ -1,4 +1,4 @@
-//! What a session may miss and spend at most, computed from its cell alone: loss, deadline, loss target.
+//! Bounds of the misses and repairs of a session, computed from its cell alone: loss, deadline, loss target.
 //!
 //! Nothing here is fitted to seeds. A sample is missed if its first transmission is lost, and so is every repair that the deadline leaves
 //! a round trip for. Repairs are what the lost datagrams ask for, and copies for those samples of which no acknowledgement can come in time.
@@ -63,7 +63,7 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// What was beyond it, if anything was.
+    /// Sentence on the bound that was exceeded, if one was.
     pub fn beyond(&self, missed: u64, repairs: u64) -> Option<String> {
         let (missed_most, repairs_most) = (self.missed.most(), self.repairs.most());
         if missed as f64 > missed_most {
@@ -113,7 +113,7 @@ struct Channel<'a> {
     pieces: f64,
     /// A datagram is lost, or damaged.
     loss: f64,
-    /// What is left of the channel's state one datagram later.
+    /// Correlation of the channel's state one datagram later.
     memory: f64,
     /// Times that a loss can be reported and repaired by the deadline.
     rounds: i32,

@@ -7,7 +7,7 @@ use noctule_timebase::{Instant, Span};
 use super::{Cell, Direction, START};
 use noctule_prrt::Local;
 
-/// What the fixed interval came to.
+/// Results of the fixed interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed {
     pub residual: f64,

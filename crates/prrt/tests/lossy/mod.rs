@@ -98,7 +98,7 @@ impl Cell {
     }
 }
 
-/// What came of it.
+/// Results of a simulation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     pub sent: u64,
@@ -109,7 +109,7 @@ pub struct Outcome {
     /// The first sample that came late or twice.
     pub failing: Option<u64>,
     pub held_bytes_max: usize,
-    /// Times that the sender said that the wish cannot be fulfilled, and whether it did last.
+    /// Reports of the sender that the loss target is infeasible, and whether it was in the end.
     pub infeasible: u64,
     pub ends_infeasible: bool,
     pub datagrams: u64,
@@ -259,12 +259,12 @@ struct Simulation {
     lateness: Random,
     threads: [Thread; 2],
     still_until: [Option<Instant<Local>>; 2],
-    /// What has come to each host and was not taken in yet, and when it came.
+    /// Datagrams that arrived at each host and were not processed yet, and their times of arrival.
     sockets: [Socket; 2],
     /// By time of arrival, and a number of their own.
     in_transit: BTreeMap<(Instant<Local>, u64), Datagram>,
     datagrams: u64,
-    /// What each node's clock is ahead of the simulation's, and what the other assumes.
+    /// Offset of each node's clock from the simulation's, and the offset that the other node assumes.
     clocks_ns: [i64; 2],
     assumed_ns: [i64; 2],
     next_sample: Instant<Local>,
@@ -310,7 +310,7 @@ impl Simulation {
         }
     }
 
-    /// What happens now, and on to when something next does. False at the end.
+    /// Processes the events of now, and advances to the next one. False at the end.
     fn step(&mut self) -> bool {
         let now = self.now;
         if self.story.is_some() {

@@ -1,4 +1,4 @@
-//! What happened to one sample of a simulation: a session that fails is run again from its seed, with traces.
+//! History of one sample of a simulation: a session that fails is run again from its seed, with traces.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // tests and what they share
 
 use std::fmt::Write as _;

@@ -9,7 +9,7 @@ use super::cubic::{self, CubicTcp};
 use super::{Beside, Load, PARTS};
 
 const WRITER: StreamId = StreamId(1);
-/// What IPv4 and UDP put in front of a datagram.
+/// Headers of IPv4 and UDP.
 const HEADERS_BYTES: usize = 28;
 /// First byte of a datagram of the stream, and of the stream of ours beside it.
 const STREAM: u8 = 1;
@@ -18,7 +18,7 @@ const OTHER: u8 = 2;
 const OTHER_BYTES: usize = 1_200;
 const OTHER_HELD_BYTES: usize = 2_000_000;
 
-/// What the stream publishes.
+/// Load of the stream.
 pub struct Offer {
     pub load: Load,
     pub class: Class,
@@ -40,12 +40,12 @@ pub struct Host {
     payload: Vec<u8>,
     flow: Flow,
     flow_bytes: u64,
-    /// What left, headers counted.
+    /// Bytes sent, headers included.
     pub wire_bytes: u64,
     pub arrived: Arrived,
 }
 
-/// What the receiver got.
+/// Arrivals at the receiver.
 pub struct Arrived {
     pub deadline: Span,
     seen: Vec<bool>,

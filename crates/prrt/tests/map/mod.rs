@@ -23,7 +23,7 @@ use noctule_prrt::Local;
 pub const PARTS: usize = 20;
 const LOSS_TARGET: f64 = 1e-4;
 
-/// What the application publishes.
+/// Load of the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// 115 B at 200 Hz: a state.
@@ -34,7 +34,7 @@ pub enum Load {
     Images,
 }
 
-/// What flows beside the stream, in the same direction, from the end of the first of the [`PARTS`] on: the path is known by then.
+/// Cross traffic beside the stream, in the same direction, from the end of the first of the [`PARTS`] on: the path is known by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     Nothing,
@@ -62,7 +62,7 @@ pub enum Form {
 /// One link with what is on it.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// What is varied.
+    /// Name of the parameter that is varied.
     pub axis: &'static str,
     pub name: String,
     pub load: Load,
@@ -73,7 +73,7 @@ pub struct Cell {
     pub form: Form,
 }
 
-/// What came of a cell with one class.
+/// Results of a cell with one class.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     pub samples: u64,
@@ -122,7 +122,7 @@ impl Load {
         }
     }
 
-    /// What it offers with headers of `per_datagram` bytes on each, bits a second.
+    /// Offered rate with headers of `per_datagram` bytes on each, bits a second.
     pub fn offered_bps(self) -> f64 {
         let datagrams = self.bytes().div_ceil(1_344);
         (self.bytes() + datagrams * 84) as f64 * 8.0 / self.interval().as_s_f64()
@@ -187,7 +187,7 @@ impl Cell {
     }
 }
 
-/// What keeps a cell from being run.
+/// Error that prevents the run of a cell.
 pub type Fault = Box<dyn Error + Send + Sync>;
 
 /// Sends the cell's samples by `service`, and lets all deadlines pass. An error is a link that does not rest.

@@ -18,7 +18,7 @@ pub(crate) const WIRE_OVERHEAD_BYTES: usize = 28;
 const WRITER: StreamId = StreamId(7);
 const PAYLOAD_BYTES_MAX: u32 = 1 << 20;
 
-/// What is asked of the swarm.
+/// Parameters of the swarm.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     pub(crate) receivers: usize,
@@ -84,7 +84,7 @@ pub(crate) struct Reader {
     random: Random,
     /// Share of the group's datagrams lost besides what the network loses.
     pub(crate) loss: f64,
-    /// What its path carries, if that is less than the network does.
+    /// Rate limit of its path, if lower than the network's.
     pub(crate) policer: Option<Policer>,
     /// Hears nothing and says nothing.
     pub(crate) is_off: bool,
@@ -121,7 +121,7 @@ impl Policer {
     }
 }
 
-/// What one reader got.
+/// Results of one reader.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     /// Share of samples that were not there in time.
@@ -260,7 +260,7 @@ impl Swarm {
         self.trace();
     }
 
-    /// What a reader got of the samples numbered `from` and later.
+    /// Results of a reader for the samples numbered `from` and later.
     pub(crate) fn outcome(&mut self, number: usize, from: u64) -> Outcome {
         let published: Vec<u64> = self.writer().published.iter().copied().filter(|n| *n >= from).collect();
         let reader = self.reader(number);
