@@ -54,7 +54,7 @@ fn be_a_node(domain: u32, index: usize, count: usize) {
         subscriber.wait(Some(Duration::from_millis(1)));
     }
     println!("{}", start.elapsed().as_millis());
-    // Until the parent has heard all: the end of standard input.
+    // Until the parent has read all: the end of standard input.
     std::io::stdin().lines().for_each(drop);
 }
 

@@ -1,4 +1,4 @@
-//! What a swarm key costs: the handshake of two nodes, sealing and opening beside the bare cipher, bytes on the wire, and `publish`.
+//! Cost of a swarm key: the handshake of two nodes, sealing and opening beside the bare cipher, bytes on the wire, and `publish`.
 //!
 //! `key_cost [ROUNDS]`, as root or in `unshare -rn`; prints tables in Markdown. Handshake and seal are state machines without sockets, on one
 //! pinned core. For the wire and for `publish`, two nodes with different clocks, which count as different hosts, share a namespace; not pinned.

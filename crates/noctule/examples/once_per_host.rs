@@ -1,4 +1,4 @@
-//! What readers of one host cost a writer of another: datagrams for a sample, and the latency of each reader.
+//! Cost of the readers of one host to a writer of another: datagrams for a sample, and the latency of each reader.
 //!
 //! `unshare -rn sh -c 'ip link set lo up; once_per_host READERS SAMPLES RATE_HZ PAYLOAD_BYTES BUSY_MS'`; each reader is a process of
 //! its own, this program again, and does nothing for `BUSY_MS` after each sample. Datagrams are counted by the kernel, of all

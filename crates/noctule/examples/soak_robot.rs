@@ -30,7 +30,7 @@ use process::{Kind, Process, Tally};
 /// Topic, reliability, samples a second, bytes.
 type Written = (&'static str, &'static str, u32, u32);
 
-/// What the writers of the robot write.
+/// Topics of the robot's writers.
 const TOPICS: [Written; 4] = [
     ("imu", "best_effort", 200, 64),
     ("command", "reliable", 50, 256),
@@ -49,7 +49,7 @@ fn start_all(hosts: &Hosts, key: &Path) -> Vec<Process> {
     writers.chain(readers).map(|(host, kind)| Process::start(hosts, host, kind, key)).collect()
 }
 
-/// What happened to the robot.
+/// Counts and durations of the faults injected into the robot.
 #[derive(Debug, Default)]
 struct Events {
     kills: u32,

@@ -88,7 +88,7 @@ impl AgeHistogram {
         Some(Span::from_ns(i64::midpoint(first, last)))
     }
 
-    /// Every count that is not zero: the least and the largest age it stands for, and how many those were.
+    /// Every count that is not zero: the least and the largest age of its class, and how many those were.
     pub fn counts(&self) -> impl Iterator<Item = (Span, Span, u32)> {
         let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         counted.map(|(place, count)| {

@@ -12,7 +12,7 @@
 //! that the sender is alive now, is the node that it says, and carries its keys; what it sealed before is not accepted.
 //! A challenge, its answer and what provokes them are of like length: no address is flooded on another's behalf.
 //!
-//! What is for one node is sealed with a key of the two; what is for a group with a key of the sender; discovery, which must be understood by
+//! A datagram for one node is sealed with a key of the two; one for a group with a key of the sender; discovery, which must be understood by
 //! a node that does not know the sender, with a key derived from the swarm key. The keys of a sender go on from one generation to
 //! the next and cannot be turned back: an attacker that finds them opens little of the past (AES-256-GCM and HKDF by the library `ring`, Noise by `snow`).
 //! One plain counter is the nonce of all of them. It also shows replays, in a sliding window (RFC 6479).

@@ -1,4 +1,4 @@
-//! What can go wrong, one type per operation.
+//! Errors, one type per operation.
 
 use std::io;
 use std::path::PathBuf;

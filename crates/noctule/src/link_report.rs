@@ -1,4 +1,4 @@
-//! What one node knows of its link to another, for a third that asks: 64 bytes each, `docs/spec/type-description.md` section 3.
+//! Report of one node's link to another, on request of a third: 64 bytes each, `docs/spec/type-description.md` section 3.
 
 use noctule_discovery::NodeId;
 use noctule_timebase::Span;

@@ -90,7 +90,7 @@ pub struct Node {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a node's handles and its thread share.
+/// State that a node's handles and its thread share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) clock: LocalClock,
@@ -308,7 +308,7 @@ impl Node {
         }
     }
 
-    /// What its publishers and subscribers keep of it.
+    /// The node's shared state, for its publishers and subscribers.
     pub(crate) fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)
     }
@@ -494,17 +494,17 @@ impl Shared {
         self.kick();
     }
 
-    /// What was sent of a deadline-bound writer, to each node that reads it.
+    /// Counters of a deadline-bound writer, by node that reads it.
     pub(crate) fn sent(&self, writer: EndpointId) -> Vec<(NodeId, SentCounters)> {
         self.lock().sent(writer)
     }
 
-    /// What the paths carry to the nodes of other hosts that read a writer.
+    /// Capacities of the paths to the nodes of other hosts that read a writer, bytes a second; `None`: not known.
     pub(crate) fn capacities(&self, writer: EndpointId) -> Vec<(NodeId, Option<f64>)> {
         self.lock().capacities(writer)
     }
 
-    /// What came for a reader, from each deadline-bound writer of another host.
+    /// Counters of a reader, by node of another host whose deadline-bound writer it reads.
     pub(crate) fn received(&self, reader: EndpointId) -> Vec<(NodeId, ReceivedCounters)> {
         self.lock().received(reader)
     }

@@ -1,4 +1,4 @@
-//! What a user should know although no call failed.
+//! Notices: events that a user should know of although no call failed.
 
 mod printer;
 

@@ -29,7 +29,7 @@ pub use store::{
 };
 pub use value::{ParameterDescriptor, ParameterRange, ParameterType, ParameterValue};
 
-/// The topic on which all nodes say what has become of their parameters.
+/// Topic of the changes of all nodes' parameters.
 pub const PARAMETER_EVENTS: &str = "/parameter_events";
 /// Longest request or response about parameters, in bytes.
 const MESSAGE_BYTES_MAX: u32 = 256 << 10;

@@ -33,7 +33,7 @@ pub const LINGER_DEFAULT: Duration = Duration::from_secs(1);
 
 /// Between two looks at the readers of this host while a publisher waits for them.
 const LOOK_AGAIN_NS: i64 = 200_000;
-/// What puts a multiple of 8 behind a header of four bytes.
+/// Bytes added to a header of four bytes, so that a multiple of 8 follows.
 const SHIFT_BYTES: usize = 4;
 
 /// Publishes samples of one topic. Samples of readers on this host go through shared memory; those of
@@ -138,12 +138,12 @@ impl PublisherBuilder {
     }
 
     /// HISTORY keep all: no sample is given up or overwritten for a newer one. While `samples` of them are still to be read by a reader
-    /// on this host, or to be sent to or acknowledged by one on another, [`publish`](Publisher::publish) says
+    /// on this host, or to be sent to or acknowledged by one on another, [`publish`](Publisher::publish) returns
     /// [`WouldBlock`](PublishError::WouldBlock), which [`would_block`](Publisher::would_block) counts, and publishes nothing. 1 to 65,535.
-    /// What is read is waited for, and acknowledged by another host only where there is room, if publisher and reader are
+    /// The publisher waits for a reader to read, and a reader of another host acknowledges only where it has room, if both are
     /// [`Reliable`](Reliability::Reliable) and the reader does not keep the last
     /// ([`SubscriberBuilder::keep_last`](crate::SubscriberBuilder::keep_last)). So such a reader that stops
-    /// reading stops its publisher, which a notice says after 5 s if it is on another host; one that closes or dies does not. Any
+    /// reading stops its publisher, which a notice reports after 5 s if it is on another host; one that closes or dies does not. Any
     /// other reader counts as missed what it did not read in time.
     pub fn keep_all(mut self, samples: u32) -> Self {
         (self.endpoint.qos.depth, self.endpoint.qos.keep_all) = (samples, true);
@@ -198,8 +198,8 @@ impl PublisherBuilder {
         self
     }
 
-    /// What follows the first four bytes of a sample in shared memory, as behind the header of CDR, is aligned to 8 bytes in place of the
-    /// first: so a struct behind that header is written and read where it lies. Default no.
+    /// Aligns the payload behind the first four bytes of a sample in shared memory, as behind the header of CDR, to 8 bytes, in place of the
+    /// first: so a struct behind that header is written and read in place. Default no.
     pub fn aligned_behind_header(mut self) -> Self {
         self.shift_bytes = SHIFT_BYTES;
         self
@@ -454,7 +454,7 @@ impl Publisher {
     }
 
     /// How often nothing was published because a reader was behind by the whole history, with
-    /// [`keep_all`](PublisherBuilder::keep_all): the call said [`WouldBlock`](PublishError::WouldBlock).
+    /// [`keep_all`](PublisherBuilder::keep_all): the call returned [`WouldBlock`](PublishError::WouldBlock).
     pub fn would_block(&self) -> u64 {
         self.would_block
     }

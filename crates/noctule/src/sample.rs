@@ -1,4 +1,4 @@
-//! What a subscriber gets: bytes, and how old they are.
+//! A sample as a subscriber gets it: bytes, and how old they are.
 
 use std::fmt;
 
@@ -197,7 +197,7 @@ fn pack(width: Option<Span>) -> u16 {
 
 fn unpack(word: u16) -> Option<Span> {
     let (exponent, significand) = (word >> SIGNIFICAND_BITS, word & ((1 << SIGNIFICAND_BITS) - 1));
-    // The last exponent stands for "unknown", whatever comes with it.
+    // The last exponent means "unknown", whatever comes with it.
     (exponent < UNKNOWN >> SIGNIFICAND_BITS).then(|| Span::from_ns(i64::from(significand) << exponent))
 }
 

@@ -1,4 +1,4 @@
-//! What a publisher or a subscriber and the node's thread have together, of one topic.
+//! State of one topic that a publisher or a subscriber shares with the node's thread.
 //!
 //! Both sides use this room, and it uses neither: a publisher and a subscriber know their node, the node knows only this.
 

@@ -68,7 +68,7 @@ fn read(other: fn() -> i64) -> Bracket {
     best.unwrap_or_default()
 }
 
-/// What the raw clock showed at a stamp of another clock, and how far that may be wrong, ns.
+/// Reading of the raw clock at a stamp of another clock, and its bound, ns.
 fn raw_of((before, at, after): Bracket, stamp_ns: i64) -> Option<(i64, i64)> {
     let distance = stamp_ns.checked_sub(at)?;
     let middle = before + (after - before) / 2;

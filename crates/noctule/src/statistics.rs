@@ -1,4 +1,4 @@
-//! What a subscriber has seen of its topic: counts, and ages with their bound.
+//! Statistics of a subscriber: counts, and ages with their bound.
 //!
 //! Every subscriber keeps them since it was opened ([`Subscriber::statistics`](crate::Subscriber::statistics)). A live table
 //! wants the recent past instead: [`StatisticsWindow`] covers a window of five slices, of which the oldest is
@@ -40,7 +40,7 @@ pub struct SubscriberStatistics {
     pub counters: SubscriberCounters,
     /// Periods of the DEADLINE that was requested in which nothing came.
     pub deadline_missed: u64,
-    /// Samples of known age, of which the figures below tell.
+    /// Samples of known age, to which the figures below belong.
     pub aged: u64,
     /// Median age when it was taken, within 0.8 %; `None` if fewer than ten samples lie beyond it, as for each quantile.
     pub age_p50: Option<Span>,

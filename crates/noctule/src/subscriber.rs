@@ -572,11 +572,11 @@ impl Subscriber {
     }
 }
 
-/// What is left of `timeout`, which counts from the first call with the same `end`; `None` if nothing is.
+/// Rest of `timeout`, which counts from the first call with the same `end`; `None` if it is over.
 fn left(timeout: Option<Duration>, end: &mut Option<Timer>) -> Option<Option<Duration>> {
     let Some(timeout) = timeout else { return Some(None) };
     let now = Timer::now();
-    // So far away that the clock cannot say it is for ever.
+    // So far away that the clock cannot represent it: for ever.
     let Some(this_end) = end.or_else(|| now.checked_add(timeout)) else { return Some(None) };
     *end = Some(this_end);
     this_end.checked_duration_since(now).filter(|left| !left.is_zero()).map(Some)

@@ -1,6 +1,6 @@
 //! The clock exchange between two processes.
 //!
-//! A [`Server`] answers, a [`Prober`] asks and estimates the server's clock, [`wire`] is what they say.
+//! A [`Server`] answers, a [`Prober`] asks and estimates the server's clock, [`wire`] has the bytes.
 //! Both are drivers: a socket, a clock, and a loop around cores that have neither. They run on the
 //! thread that calls them.
 

@@ -26,7 +26,7 @@ impl TopicFormats {
         TopicFormats { in_shared_memory: format, on_network: format }
     }
 
-    /// What a typed publisher writes: `chosen`, or what suits the type best. A history is kept in shared memory and
+    /// Format of a typed publisher: `chosen`, or the one that suits the type best. A history is kept in shared memory and
     /// sent from there to other hosts, too, so it has one format.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What the types of this node's topics are made of, for other nodes that ask; and what others answered.
+//! Descriptions of this node's types, for other nodes that ask; and those that others answered.
 //!
 //! # Problem
 //!

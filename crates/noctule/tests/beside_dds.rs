@@ -1,5 +1,5 @@
 //! A ROS 2 system on Cyclone DDS and a node of ours on one machine: whichever starts first, both start. `ddsperf` of
-//! Debian's cyclonedds-tools stands for the ROS 2 program; it binds the ports of DDS domain 0 as every Cyclone program does.
+//! Debian's cyclonedds-tools takes the part of the ROS 2 program; it binds the ports of DDS domain 0 as every Cyclone program does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)] // tests and what they share
 
 use std::io::{self, BufRead, BufReader};
@@ -12,7 +12,7 @@ use noctule_sys::namespace::NetworkNamespace;
 
 const DDSPERF: &str = "/usr/bin/ddsperf";
 
-/// A network of their own; `None`, and why is said, where the test cannot run.
+/// A network of their own; `None`, and a line with the reason, where the test cannot run.
 fn network() -> Option<NetworkNamespace> {
     if !Path::new(DDSPERF).exists() {
         eprintln!("skipped: Cyclone DDS; apt-get install cyclonedds-tools");
@@ -71,7 +71,7 @@ fn a_node_of_ours_starts_after_cyclone() {
     child.wait().unwrap();
 }
 
-/// What Linux gives programs that name no port reaches into the ports of DDS domains from 102 up.
+/// Linux's ephemeral ports, for programs that name no port, reach into the ports of DDS domains from 102 up.
 #[test]
 fn a_port_that_a_dds_domain_needs_is_given_back_to_the_kernel() {
     let Ok(network) = NetworkNamespace::create() else {

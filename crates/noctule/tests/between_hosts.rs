@@ -55,7 +55,7 @@ fn the_age_of_a_sample_is_within_its_bound_of_the_truth() {
     assert!(near.clock_of(near.id()).is_none() && near.path_to(near.id()).is_none());
 }
 
-/// What the sample says of its age is true of one `old` that is known to within `width`.
+/// The age interval of the sample contains the age of one `old` that is known to within `width`.
 fn check(sample: &Sample, (old, width): (Span, Span)) {
     let info = sample.info();
     let age = info.age().unwrap();

@@ -241,7 +241,7 @@ fn notices_go_to_the_hook_with_a_word_for_their_kind() {
     let node = builder(domain(7), "offset=3s").on_notice(hook).open().unwrap();
     let _publisher = node.publisher("pose").type_name("one", 1).open().unwrap();
     let mut subscriber = node.subscriber("pose").type_name("other", 2).open().unwrap();
-    // That there is no key may be said before.
+    // A notice that there is no key may come before.
     let mismatch = loop {
         let found = notices.lock().unwrap().iter().find(|(kind, _)| *kind == "mismatch").cloned();
         if let Some((_, sentence)) = found {

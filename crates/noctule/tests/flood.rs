@@ -7,7 +7,7 @@ use std::time::Duration;
 use noctule::clock::LocalClock;
 use noctule::{Node, Reliability};
 
-/// What the flood is.
+/// Length of the flood.
 const DATAGRAMS: u32 = 200_000;
 /// Samples that must come, one by one, before it has passed.
 const SAMPLES: u64 = 200;

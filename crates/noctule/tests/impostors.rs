@@ -40,7 +40,7 @@ fn passes((publisher, subscriber): &mut (Publisher, Subscriber), number: u64) {
     assert_eq!((sample.to_vec(), sample.info().missed), (number.to_le_bytes().to_vec(), 0));
 }
 
-/// "Let my reader read your writer 77", said in the name of a node.
+/// "Let my reader read your writer 77", in the name of a node.
 fn ask(from: NodeId, to: NodeId) -> Vec<u8> {
     let mut bytes = b"NCTR\x04\x01\0\0".to_vec();
     bytes.extend(from.0);

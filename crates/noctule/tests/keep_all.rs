@@ -46,7 +46,7 @@ fn a_line_that_is_full_holds_up_the_publisher_and_nothing_is_lost() {
     }
 }
 
-/// What a reader asks for, and how many samples then wait at it.
+/// A reader's name, its QoS, and how many samples then wait at it.
 type Reader = (&'static str, fn(SubscriberBuilder) -> SubscriberBuilder, u32);
 
 const DEPTH: u32 = 16;

@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 struct Host(NetworkNamespace);
 
 impl Host {
-    /// `None`, and why is said, where namespaces cannot be made.
+    /// `None`, and a line with the reason, where namespaces cannot be made.
     fn new() -> Option<Host> {
         let has_ip = Command::new("ip").arg("-V").output().is_ok();
         match NetworkNamespace::create() {
@@ -245,7 +245,7 @@ fn a_node_without_a_key_says_so_once_when_there_is_a_network_and_one_with_a_key_
         up(&b, cable, &format!("{network}.2/24"));
         until_received(&mut open, 2);
         until_received(&mut sealed, 2);
-        // What arrived came behind the change that is warned of; of the second network nothing is said any more.
+        // Those samples came behind the change that is warned of; of the second network there are no more warnings.
         let names: &[&str] = if cable == "one" { &["one"] } else { &[] };
         assert_eq!(warnings(&far), names);
         assert_eq!(keyed.each_ref().map(|node| warnings(node).len()), [0, 0]);

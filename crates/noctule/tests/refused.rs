@@ -314,7 +314,7 @@ fn a_node_without_shared_memory_exchanges_samples_by_udp() {
     for (node, route) in [(&without, Route::Udp), (&beside, Route::SharedMemory)] {
         let mut subscriber = node.subscriber("secret").open().unwrap();
         assert_eq!(next(&mut subscriber).info().route, route);
-        // It is what was asked for, so nothing is said of it.
+        // It is what was asked for, so there is no notice of it.
         assert_eq!(std::iter::from_fn(|| node.poll_notice()).filter(|it| it.kind() != "no_key").count(), 0);
     }
 }
@@ -535,7 +535,7 @@ fn a_starved_subscriber_says_so(number: u32, its_clock: &str, says: &str) {
     // It holds nothing of ours, and other topics are not touched.
     let mut ear = ours.subscriber("small").open().unwrap();
     until_received(&mut small, &mut ear);
-    // It may have heard one of those already, and be gone.
+    // It may have received one of those already, and be gone.
     while starved.child.try_wait().unwrap().is_none() {
         until_received(&mut small, &mut ear);
     }

@@ -1,4 +1,4 @@
-//! What a host receives from the network it receives once: one of its nodes receives and hands on to the others,
+//! A host receives each sample of the network once: one of its nodes receives and relays to the others,
 //! and another takes its place when it goes. Nodes with different clocks count as different hosts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
 

@@ -28,7 +28,7 @@ struct Place {
 }
 
 impl Place {
-    /// `None`, and why is said, where namespaces cannot be made.
+    /// `None`, and a line with the reason, where namespaces cannot be made.
     fn new() -> Option<Place> {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -123,7 +123,7 @@ fn a_history_is_one_format_and_late_joiners_of_any_host_read_it() {
     }
 }
 
-/// Lets a subscriber without a type, which takes all, show that the publisher is heard.
+/// Lets a subscriber without a type, which takes all, show that the publisher's samples arrive.
 fn until_heard(publisher: &mut Publisher, subscriber: &mut Subscriber, bytes: &[u8]) {
     for _ in 0..1000 {
         publisher.publish(bytes).unwrap();

@@ -16,7 +16,7 @@ use super::Round;
 
 /// One datagram, one datagram, and 46 of them.
 pub(super) const PAYLOADS: [usize; 3] = [64, 1024, 65_536];
-/// What a link sends in one datagram on Ethernet, under a seal.
+/// Payload of one datagram of a link on Ethernet, under a seal.
 const PIECE_BYTES: usize = 1_450;
 const SAMPLES: usize = 200;
 const ADDRESS: ([u8; 4], u16) = ([10, 0, 0, 1], 7_000);

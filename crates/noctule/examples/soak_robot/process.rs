@@ -37,13 +37,13 @@ pub struct Process {
     host: usize,
     kind: Kind,
     child: Child,
-    /// Of lives that are over: what they had said last.
+    /// Sum of the last reports of lives that are over.
     former: Tally,
     lives: u32,
     said: Arc<std::sync::Mutex<Tally>>,
 }
 
-/// What became of samples.
+/// Counts of samples, forks and crashes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub taken: u64,
@@ -51,7 +51,7 @@ pub struct Tally {
     pub missed: u64,
     /// Gaps in the writers' own numbers that the library did not count.
     pub unaccounted: u64,
-    /// What the library counted and the writers' numbers do not lack.
+    /// Samples counted as missed by the library that the writers' numbers do not lack.
     pub overcounted: u64,
     pub twice: u64,
     /// Forks whose child was refused what it tried with its parent's node.
@@ -78,7 +78,7 @@ impl Tally {
         self.unaccounted + self.overcounted + self.twice + self.forks_wrong + self.crashed == 0
     }
 
-    /// What a process says of itself: all but whether it crashed.
+    /// A process's report to the main one: all but whether it crashed.
     fn line(&self) -> String {
         let Tally { taken, missed, unaccounted, overcounted, twice, forks, forks_wrong, .. } = self;
         format!("TALLY {taken} {missed} {unaccounted} {overcounted} {twice} {forks} {forks_wrong}")
@@ -209,7 +209,7 @@ pub fn play_role() -> bool {
     true
 }
 
-/// What the main process wants of this one.
+/// Requests of the main process to this one.
 #[derive(Clone, Default)]
 struct Orders {
     stop: Arc<AtomicBool>,
@@ -269,7 +269,7 @@ fn print_lacking(samples: u64) {
     eprintln!("not counted in two reports: {samples} of the deadline-bound topic");
 }
 
-/// What has come from one writer.
+/// Samples received from one writer.
 #[derive(Default)]
 struct Seen {
     first: u64,

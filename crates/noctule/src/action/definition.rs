@@ -1,4 +1,4 @@
-//! What an action of Rust is made of.
+//! Definition of an action in Rust: its three types.
 
 use noctule_formats::Message;
 

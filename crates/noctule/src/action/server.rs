@@ -80,7 +80,7 @@ struct Offer {
     info: SampleInfo,
 }
 
-/// What the thread and the program share.
+/// State that the thread and the program share.
 struct Served {
     action: String,
     payload_bytes_max: usize,
@@ -102,7 +102,7 @@ struct State {
     status: TypedPublisher<msg::GoalStatusArray>,
 }
 
-/// What the program says to a goal that was offered.
+/// Decision of the program on a goal that was offered.
 struct Decision {
     id: GoalId,
     request: RequestId,

@@ -22,7 +22,7 @@ const PATTERN: &str = "Noise_IXpsk0_25519_AESGCM_SHA256";
 const PROTOCOL: &[u8] = b"noctule envelope 2";
 /// Of a public key.
 pub(super) const PUBLIC_BYTES: usize = 32;
-/// What a message carries besides public keys; what it does not use is zero.
+/// Payload of a handshake message, beside public keys; unused bytes are zero.
 const PAYLOAD_BYTES: usize = 80;
 const TAG_BYTES: usize = 16;
 /// Of a challenge and of an answer: an ephemeral key, a static one with its tag, the payload with its tag.
@@ -84,9 +84,9 @@ pub(super) struct SenderKeys {
     /// The secret of the pair that this handshake has made is to be used, not one from before.
     pub(super) is_pair_new: bool,
     pub(super) generation: u64,
-    /// What it seals with now.
+    /// Number and secret of the key that it seals with now.
     pub(super) now: (u16, Secret),
-    /// What it seals with soon, instead.
+    /// The same of the next key, if it is near.
     pub(super) next: Option<(u16, Secret)>,
 }
 

@@ -50,7 +50,7 @@ pub(super) struct Members {
     /// Derived from the first of them.
     mine: LessSafeKey,
     pub(super) sending: Sending,
-    /// Those that are heard. With the silent ones no more than [`SENDERS_LIMIT`].
+    /// Members whose datagrams arrive. With the silent ones no more than [`SENDERS_LIMIT`].
     pub(super) peers: BTreeMap<NodeId, Box<Peer>>,
     pub(super) silent: SilentPeers,
     challenges: Budget,
@@ -471,7 +471,7 @@ impl Members {
 
 #[cfg(test)]
 impl Members {
-    /// What is drawn from now on is another random number.
+    /// Skips a random number, so that later draws differ.
     pub(super) fn skip_random(&mut self) {
         _ = self.random.draw();
     }

@@ -1,4 +1,4 @@
-//! What this node knows of another one that seals.
+//! State of another member: its keys, replay windows and handshakes.
 
 use noctule_timebase::{Instant, Span};
 use ring::aead::LessSafeKey;

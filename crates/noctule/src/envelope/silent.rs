@@ -1,7 +1,7 @@
-//! What is kept of members that fell silent.
+//! State kept of members that fell silent.
 //!
 //! On a robot that runs for days that is every process of its swarm that was ever started, so it is little: enough that what a node sealed
-//! before is not taken again, and that it is heard at once when its link is back.
+//! before is not taken again, and that a datagram of it is accepted at once when its link is back.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::replay::Windows;
 use super::swarm::SwarmId;
 use crate::clock::Raw;
 
-/// A node that has shown itself, and is not heard any more.
+/// A node that has proved its number, and sends no more.
 #[derive(Clone, Copy, Debug)]
 struct Silent {
     heard: Instant<Raw>,
@@ -43,7 +43,7 @@ impl SilentPeers {
         }
     }
 
-    /// The node as it is known when it is heard again, or for the first time, with the key that its datagrams are opened with.
+    /// The node when a datagram of it arrives again, or for the first time, with the key that its datagrams are opened with.
     pub(super) fn peer(&self, node: NodeId, key: (LessSafeKey, SwarmId), now: Instant<Raw>) -> Peer {
         let peer = Peer::new(key, now);
         match self.nodes.get(&node) {
@@ -57,7 +57,7 @@ impl SilentPeers {
         }
     }
 
-    /// It is heard again. Whether it was one of them.
+    /// A datagram of it has arrived. Whether it was one of them.
     pub(super) fn remove(&mut self, node: NodeId) -> bool {
         self.nodes.remove(&node).is_some()
     }

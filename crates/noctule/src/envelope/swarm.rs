@@ -1,4 +1,4 @@
-//! What is derived from a swarm key: the keys that every member can compute.
+//! Keys derived from a swarm key, which every member can compute.
 
 use noctule_discovery::NodeId;
 use ring::aead::LessSafeKey;

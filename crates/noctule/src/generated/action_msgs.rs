@@ -34,7 +34,7 @@ pub mod msg {
 
     ::noctule::message! {
         /// `action_msgs/msg/GoalStatus`
-        /// What has become of a goal.
+        /// Status of a goal.
         #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::serde::Deserialize)]
         pub struct GoalStatus: "action_msgs/msg/GoalStatus" {
             /// `action_msgs/msg/GoalInfo`
@@ -70,7 +70,7 @@ pub mod msg {
 
     ::noctule::message! {
         /// `action_msgs/msg/GoalStatusArray`
-        /// What has become of all goals of a server.
+        /// Status of all goals of a server.
         #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::serde::Deserialize)]
         pub struct GoalStatusArray: "action_msgs/msg/GoalStatusArray" {
             /// `action_msgs/msg/GoalStatus[]`

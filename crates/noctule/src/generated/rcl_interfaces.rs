@@ -98,7 +98,7 @@ pub mod msg {
 
     ::noctule::message! {
         /// `rcl_interfaces/msg/ParameterValue`
-        /// A value; which field holds it is said by its kind.
+        /// A value; its kind gives the field that holds it.
         #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::serde::Deserialize)]
         pub struct ParameterValue: "rcl_interfaces/msg/ParameterValue" {
             /// `uint8`
@@ -211,7 +211,7 @@ pub mod msg {
 
     ::noctule::message! {
         /// `rcl_interfaces/msg/ParameterDescriptor`
-        /// What a parameter is.
+        /// Description of a parameter.
         #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::serde::Deserialize)]
         pub struct ParameterDescriptor: "rcl_interfaces/msg/ParameterDescriptor" {
             /// `string`
@@ -258,7 +258,7 @@ pub mod msg {
 
     ::noctule::message! {
         /// `rcl_interfaces/msg/ParameterEvent`
-        /// What has become of a node's parameters.
+        /// Changes of a node's parameters.
         #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::serde::Deserialize)]
         pub struct ParameterEvent: "rcl_interfaces/msg/ParameterEvent" {
             /// `builtin_interfaces/msg/Time`

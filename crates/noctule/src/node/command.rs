@@ -1,4 +1,4 @@
-//! What a node's state has its thread do with other processes of this host, which takes system calls.
+//! Commands of a node's state to its thread about other processes of this host, which take system calls.
 
 use std::sync::Arc;
 

@@ -224,7 +224,7 @@ impl Driver {
         shared.work(Effort::All, |_, _| ());
     }
 
-    /// What nodes of this host sent without a network, or passed on.
+    /// Receives datagrams that nodes of this host sent without a network, or forwarded.
     fn receive_here(&mut self) {
         let shared = Arc::clone(&self.shared);
         for _ in 0..BATCH {

@@ -28,7 +28,7 @@ const ASK_AGAIN: Span = Span::from_ms(20);
 /// The longest time between two questions.
 const ASK_AGAIN_MAX: Span = Span::from_s(1);
 
-/// What two nodes of a host say to each other about samples by UDP.
+/// A question or an answer of two nodes of a host about samples by UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
     /// "Send", or "I do".
@@ -63,7 +63,7 @@ impl Message {
 #[derive(Debug, Default)]
 pub(super) struct Fallback {
     readers: BTreeMap<(EndpointId, Guid), Asking>,
-    /// What has been reported: by node and topic, once.
+    /// Reported fallbacks: by node and topic, once.
     noted: BTreeSet<(NodeId, String)>,
 }
 
@@ -102,7 +102,7 @@ impl Fallback {
         self.noted.insert((node, topic.to_owned()))
     }
 
-    /// What is due to be asked; each is due again later.
+    /// Questions that are due; each is due again later.
     pub(super) fn poll(&mut self, now: Instant<Raw>) -> Vec<(EndpointId, Guid)> {
         let mut due = Vec::new();
         for (pair, asking) in &mut self.readers {

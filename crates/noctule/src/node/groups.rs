@@ -1,7 +1,7 @@
 //! Streams that go to several nodes at once, and those that come so.
 //!
 //! A stream to a group belongs to a *channel*: one of a few multicast addresses, given by the numbers of its writer and its node,
-//! so that both sides know it without a word, and it tells nothing of the topic. Nodes listen to the channels that they read from.
+//! so that both sides compute it without a message, and it reveals nothing of the topic. Nodes listen to the channels that they read from.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -193,7 +193,7 @@ impl Groups {
         sending.chain(receiving).min().map(|at: Instant<LinkClock>| Instant::from_ns(at.ns()))
     }
 
-    /// What was sent to a node of one of our writers, if the group serves it now.
+    /// Counters of one of our writers at a node, if the group serves it now.
     pub(super) fn sent(&self, writer: EndpointId, node: NodeId) -> Option<SentCounters> {
         let sending = self.sending.get(&writer).filter(|_| self.serves(writer, node))?;
         let SenderCounters { samples, datagrams, parity_unasked, parity_asked, .. } =

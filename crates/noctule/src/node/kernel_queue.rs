@@ -21,12 +21,12 @@ use noctule_timebase::{Instant, Span};
 
 use crate::clock::Raw;
 
-/// What the queue holds takes so long on the line: short beside the period of a fast sensor, long beside the time that a
+/// Time that the line takes to send a queue at its limit: short beside the period of a fast sensor, long beside the time that a
 /// thread takes to wake.
 const TARGET: Span = Span::from_ms(4);
 /// A datagram of an Ethernet frame as the kernel counts it.
 const LIMIT_LEAST_BYTES: usize = 2_304;
-/// What the kernel counts for a datagram besides its bytes.
+/// Overhead of a datagram in the kernel's account.
 const DATAGRAM_OVERHEAD_BYTES: usize = LIMIT_LEAST_BYTES - 1_472;
 /// More than any socket's buffer holds.
 const LIMIT_MAX_BYTES: usize = 8 << 20;
@@ -75,7 +75,7 @@ impl KernelQueue {
         self.limit_bytes.saturating_sub(self.queued_bytes)
     }
 
-    /// What a datagram takes of it.
+    /// Bytes of a datagram in the kernel's account.
     pub(super) fn cost_bytes(datagram_bytes: usize) -> usize {
         datagram_bytes + DATAGRAM_OVERHEAD_BYTES
     }
@@ -102,7 +102,7 @@ impl KernelQueue {
         self.is_behind.then_some(self.check_at)
     }
 
-    /// What the kernel holds right after something was sent.
+    /// Length of the kernel's queue right after something was sent.
     pub(super) fn handle_sent(&mut self, queued_bytes: usize, now: Instant<Raw>) {
         (self.queued_bytes, self.unchecked_bytes) = (queued_bytes, 0);
         self.mark = (queued_bytes, now);
@@ -127,7 +127,7 @@ impl KernelQueue {
         (self.is_behind, self.check_at) = (true, again);
     }
 
-    /// What the kernel holds some time after it was last looked at, with nothing large sent in between.
+    /// Length of the kernel's queue some time after the last look, with nothing large sent in between.
     pub(super) fn handle_drained(&mut self, queued_bytes: usize, now: Instant<Raw>) {
         let (marked_bytes, marked_at) = self.mark;
         (self.queued_bytes, self.unchecked_bytes) = (queued_bytes, 0);

@@ -1,4 +1,4 @@
-//! What a node knows of others and counts, as the user gets it.
+//! Other nodes, their endpoints, and counters of the own node, as the API gives them.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! What this node tells others of its links.
+//! Reports of this node's links, for other nodes.
 
 use noctule_discovery::NodeId;
 

@@ -1,4 +1,4 @@
-//! What a node knows of another one's clock, and of the path to it, for the API.
+//! Another node's clock and the path to it, for the API.
 
 use noctule_discovery::NodeId;
 use noctule_time_sync::Estimate;

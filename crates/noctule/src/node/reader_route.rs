@@ -3,7 +3,7 @@
 //!
 //! # Problem
 //!
-//! What a host receives it should receive once, although its nodes join, leave and die at any time. No reader may be left without
+//! A host should receive each sample once, although its nodes join, leave and die at any time. No reader may be left without
 //! samples, and none may get one twice.
 //!
 //! # Approach
@@ -85,7 +85,7 @@ struct ReaderRoute {
 #[derive(Debug)]
 struct Handover {
     to: Guid,
-    /// What it has been given there.
+    /// Rings granted to it there.
     granted: GrantedRings,
     /// When it no longer waits for writers that are silent; `None`: it does not.
     until: Option<Instant<Raw>>,
@@ -97,7 +97,7 @@ impl ReaderRoutes {
         &mut self.log
     }
 
-    /// What is noted from now on happens at `now`.
+    /// Sets the time of the events that follow.
     pub(super) fn at(&mut self, now: Instant<Raw>) {
         self.log.at(Instant::from_ns(now.ns()));
     }

@@ -123,8 +123,8 @@ impl Shared {
         }
     }
 
-    /// A datagram of the own socket; what it provokes is sent at once. If it lay there, so may others, and what is said before they are
-    /// taken in would call them lost. Whether word to look round was among those.
+    /// Processes a datagram of the own socket; replies are sent at once. If it lay there, so may others, and an acknowledgement sent before they
+    /// are processed would report them lost. Whether word to look round was among those.
     fn process(&self, buffer: &mut [u8], arrival: &Arrival) -> bool {
         let length = arrival.length_bytes.min(buffer.len());
         let changes = self.changes.so_far();

@@ -27,7 +27,7 @@ use crate::sync::wire::{Reply, Request};
 
 /// Longest datagram where no network is in between: what loopback carries in one piece, sealed.
 const LOOPBACK_DATAGRAM_BYTES: usize = 61_440;
-/// What every path carries, and the most that is tried: RFC 8899, section 5.1.2, and Ethernet's jumbo frames, in bytes of UDP payload.
+/// Datagrams that every path carries, and the longest that is tried: RFC 8899, section 5.1.2, and Ethernet's jumbo frames, in bytes of UDP payload.
 const PATH_DATAGRAM_BYTES: (usize, usize) = (1_200, 8_972);
 
 /// Requests of the clock exchange that this node sends in a second, in the long run, to nodes that it hears by groups only: all of a
@@ -61,7 +61,7 @@ struct Clock {
     estimator: Bounded,
 }
 
-/// What links of this node have in common.
+/// Configuration of a link of this node, apart from its number.
 fn link_config(over_loopback: bool, envelope_bytes: usize) -> LinkConfig {
     let (base_bytes, max_bytes) = PATH_DATAGRAM_BYTES;
     let longest = if over_loopback { [LOOPBACK_DATAGRAM_BYTES; 2] } else { [base_bytes, max_bytes] };
@@ -114,7 +114,7 @@ impl Remote {
         Remote { has_our_clock: true, ..self }
     }
 
-    /// What is known of its clock at `local`, and now on it, ns.
+    /// Its clock, as estimated at `local`, and the time on it, ns.
     fn source_clock(&self, local: Instant<Local>) -> (SourceClock, Option<i64>) {
         if self.has_our_clock {
             return (SourceClock::Ours, Some(local.ns()));
@@ -157,27 +157,27 @@ impl Remote {
         self.link.poll_feasibility_change(link_clock(now)).map(|(writer, wish)| (EndpointId(writer.0), wish))
     }
 
-    /// What was sent there of one of our deadline-bound writers.
+    /// Counters of one of our deadline-bound writers on this link.
     pub(super) fn sent(&self, writer: EndpointId) -> Option<SentCounters> {
         self.link.sent(StreamId(writer.0))
     }
 
-    /// What the path there carries, bytes of datagrams a second.
+    /// Capacity of the path there, bytes of datagrams a second; `None`: not known.
     pub(super) fn capacity_bytes_per_s(&self) -> Option<f64> {
         self.link.capacity_bytes_per_s()
     }
 
-    /// What came from there of one of its deadline-bound writers.
+    /// Counters of one of its deadline-bound writers on this link.
     pub(super) fn received(&self, writer: EndpointId) -> Option<ReceivedCounters> {
         self.link.received(StreamId(writer.0))
     }
 
-    /// Whether it has still to get a sample of one of our writers, or to say that it has.
+    /// Whether it has still to receive or to acknowledge a sample of one of our writers.
     pub(super) fn is_sending(&self, writer: EndpointId) -> bool {
         self.link.is_sending(StreamId(writer.0))
     }
 
-    /// What came and went.
+    /// Counters of the link.
     pub(super) fn link_counters(&self) -> LinkCounters {
         self.link.counters()
     }
@@ -283,7 +283,7 @@ impl Remote {
         !self.inbound.is_empty() && self.inbound.values().all(|inbound| inbound.is_group)
     }
 
-    /// Sets how often the clocks are compared, where so many nodes are heard by groups only.
+    /// Sets how often the clocks are compared, where datagrams of so many nodes arrive by groups only.
     pub(super) fn pace_exchange(&mut self, heard_by_groups: usize) {
         let config = ExchangerConfig::default();
         let shared = Span::from_s(heard_by_groups as i64) / GROUP_REQUESTS_PER_S;

@@ -1,4 +1,4 @@
-//! What two nodes of one host say to each other about shared memory. Bytes: `docs/spec/shared-memory.md`.
+//! Handshake of two nodes of one host about shared memory. Bytes: `docs/spec/shared-memory.md`.
 
 use noctule_discovery::{EndpointId, NodeId};
 
@@ -24,7 +24,7 @@ fn numbered(rest: &[u8]) -> Option<(u64, Proof)> {
     Some((u64::from_le_bytes(*number), proof.try_into().ok()?))
 }
 
-/// What a proof of an ask or a grant is about: its kind, its receiver, the endpoints, the number of the question.
+/// Bytes that the proof of an ask or a grant covers: its kind, its receiver, the endpoints, the number of the question.
 pub(super) fn proven(kind: u8, to: NodeId, (writer, reader): (Guid, EndpointId), number: u64) -> Vec<u8> {
     let mut bytes = vec![kind];
     bytes.extend(to.0);
@@ -74,7 +74,7 @@ pub(super) enum Packet {
 }
 
 impl Packet {
-    /// As bytes, said by node `from`.
+    /// Encodes it as a packet from node `from`.
     pub(super) fn encode(&self, from: NodeId) -> Vec<u8> {
         let (kind, writer, reader, number, flags) = match self {
             Packet::Ask { writer, reader, pins, history, keeps_all, .. } => {

@@ -63,7 +63,7 @@ pub(super) struct Connections {
     spare: Option<File>,
 }
 
-/// What is wanted of a node that cannot be connected to yet.
+/// Pending requests to a node that cannot be connected to yet.
 #[derive(Debug)]
 struct Attempt {
     at: Instant<Raw>,
@@ -74,7 +74,7 @@ struct Attempt {
 /// A writer and its node.
 type Described = (NodeId, Arc<Endpoint>);
 
-/// What one of our readers wants to read.
+/// Request of one of our readers for a writer's ring.
 #[derive(Debug)]
 struct Question {
     reader: EndpointId,
@@ -92,7 +92,7 @@ impl Question {
     }
 }
 
-/// Stands for all writers of a node in a refusal, and in a release.
+/// Wildcard for all writers of a node in a refusal, and in a release.
 const ALL: Guid = (NodeId([0; 16]), EndpointId(0));
 
 #[derive(Debug)]
@@ -109,11 +109,11 @@ struct Outgoing {
     socket: LocalSocket,
     /// Has the socket when this is gone, and is held by what was mapped: a connection that ends gives back all that is borrowed.
     kept: Arc<OnceLock<LocalSocket>>,
-    /// What was asked for, in the order in which the answers come.
+    /// Requests sent, in the order in which the answers come.
     asked: VecDeque<Question>,
-    /// What will be.
+    /// Requests to be sent.
     to_ask: VecDeque<Question>,
-    /// The other side said that it will grant nothing.
+    /// The other side refuses all requests.
     is_refused: bool,
 }
 
@@ -275,7 +275,7 @@ impl Connections {
         }
     }
 
-    /// What came from a writer of another host comes here no more: those that read it through this node look elsewhere.
+    /// This node receives a writer of another host no more: readers that read it through this node look elsewhere.
     pub(super) fn end(&mut self, writer: Guid, shared: &Shared) {
         for incoming in self.incoming.values_mut() {
             for reader in incoming.admitted.end(writer, shared) {
@@ -510,7 +510,7 @@ impl Outgoing {
                     error.kind(),
                     io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::WouldBlock
                 ) {
-                    // It has hung up: why, if it said so, lies in the socket and is taken next. Or it does not read: then
+                    // The other side closed the connection: the reason, if it sent one, lies in the socket and is read next. Or it does not read: then
                     // nothing is asked before it answers.
                     self.to_ask.push_front(question);
                     return;

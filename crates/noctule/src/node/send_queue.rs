@@ -18,7 +18,7 @@ use super::sockets::{Sockets, To};
 use super::state::State;
 use crate::clock;
 
-/// What is taken from the state at once.
+/// Limits of one take of datagrams from the state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Batch {
     datagrams: usize,
@@ -33,7 +33,7 @@ impl Batch {
     }
 }
 
-/// What takes about 0.1 ms to encode and seal: long enough that a system call is cheap for each of them.
+/// About 0.1 ms of encoding and sealing: long enough that a system call is cheap for each of them.
 const BATCH: Batch = Batch { datagrams: 64, bytes: 128 << 10 };
 /// While a thread of the application waits for the state, or does the work. With the system call that sends it, about 0.1 ms.
 pub(super) const SMALL_BATCH: Batch = Batch { datagrams: 8, bytes: 16 << 10 };
@@ -90,7 +90,7 @@ struct Pending {
     dscp: u8,
 }
 
-/// What came of sending.
+/// Result of one send call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
     /// Everything.

@@ -43,7 +43,7 @@ pub(super) struct SocketLease {
     left_ns: AtomicI64,
 }
 
-/// What the thread is to do about the socket.
+/// Change that the thread has to make to its watch of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Duty {
     /// As before.

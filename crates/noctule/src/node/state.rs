@@ -1,4 +1,4 @@
-//! What a node knows, behind one lock: discovery, the seal, and its own topics.
+//! State of a node, behind one lock: discovery, the seal, and its own topics.
 //!
 //! Sans-IO like the cores it joins: datagrams come in, datagrams and commands come out, `now` is an
 //! argument. The node's thread and threads that wait for samples of other hosts take turns with it.
@@ -65,7 +65,7 @@ const NOTICES_LIMIT: usize = 256;
 /// The node that a datagram is for, known if there is a key, and where it is.
 type Destined = (Option<NodeId>, SocketAddr);
 
-/// What a node knows; its one lock holds all of it.
+/// State of a node; its one lock protects all of it.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) discovery: Discovery,
@@ -320,13 +320,13 @@ impl State {
         earliest
     }
 
-    /// What the node's thread is to do next.
+    /// Next command for the node's thread.
     pub(super) fn poll_command(&mut self) -> Option<Command> {
         let listen = self.groups.poll_channels().map(|channels| Command::Listen { channels });
         listen.or_else(|| self.commands.pop_front())
     }
 
-    /// What the user should know.
+    /// Next notice for the user.
     pub(super) fn poll_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
     }

@@ -21,7 +21,7 @@ use super::reader_route::ReaderRoutes;
 use crate::clock::{self, Raw};
 use crate::error::NodeError;
 
-/// Names the file; `%p` in it stands for the number of the process.
+/// Names the file; `%p` in it is replaced by the number of the process.
 const TRACE_VARIABLE: &str = "NOCTULE_TRACE";
 /// Entries that wait for the disk.
 const WAITING_LIMIT: usize = 65_536;
@@ -37,7 +37,7 @@ struct TraceFile {
     began: Instant<Raw>,
 }
 
-/// What the thread does next.
+/// Entry for the thread that writes the file.
 enum Entry {
     Event {
         at_ms: f64,

@@ -9,7 +9,7 @@
 //!
 //! Links share the bytes of a sample, so bytes are counted once however many links hold them. Above half of the limit only nodes of an
 //! address that holds less than a quarter get new samples, so that a node with one address only cannot starve the others; at the limit none.
-//! What a node does not get counts as given up: `missed` at its reader, and a notice.
+//! A sample that a node does not get counts as given up: `missed` at its reader, and a notice.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -35,12 +35,12 @@ pub(super) const NOTICE_INTERVAL: Span = Span::from_s(60);
 #[derive(Debug)]
 pub(super) struct Unacknowledged {
     pub(super) limit_bytes: usize,
-    /// What links shared when it was published.
+    /// Payloads that links shared when they were published.
     payloads: VecDeque<Arc<[u8]>>,
     payload_bytes: usize,
     /// Long ones that no link holds any more, for a thread that has time to free them.
     spent: Vec<Arc<[u8]>>,
-    /// What links hold each for itself, when it was last looked at.
+    /// Bytes that links hold each for itself, as of the last look.
     pub(super) own_bytes: usize,
     pub(super) until_look: u32,
     /// Samples of a node that it did not get, since the last notice.

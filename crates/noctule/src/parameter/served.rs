@@ -67,7 +67,7 @@ pub struct Parameters {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread and the program share.
+/// State that the thread and the program share.
 struct Served {
     name: String,
     is_over: AtomicBool,

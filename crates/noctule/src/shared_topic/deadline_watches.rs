@@ -1,4 +1,4 @@
-//! What keeps watch over the publishers of a topic with a DEADLINE, while its subscriber does something else.
+//! Watch over the publishers of a topic with a DEADLINE, while its subscriber does something else.
 
 use noctule_discovery::{EndpointId, NodeId};
 use noctule_shm_ring::Rhythm;

@@ -14,7 +14,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// It is to say so from this position on. Afterwards look whether it is there: it may have passed unawares.
+    /// Asks for a report of the position from this one on. Afterwards look whether it is there: it may have passed unawares.
     pub(crate) fn watch(&self, position: u64) {
         self.0.store(position, Ordering::Relaxed);
         // Pairs with the fence of the reader: it sees this, or its cursor is seen after it.
@@ -26,7 +26,7 @@ impl Progress {
         self.0.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Whether a reader that has stored its cursor is to say so.
+    /// Whether a reader that has stored its cursor is to report it.
     #[inline]
     pub(crate) fn is_due(&self, position: u64) -> bool {
         fence(Ordering::SeqCst);

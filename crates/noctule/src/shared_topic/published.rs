@@ -1,4 +1,4 @@
-//! What a publisher and the node's thread have together.
+//! State that a publisher shares with the node's thread.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};

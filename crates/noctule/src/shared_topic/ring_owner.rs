@@ -42,7 +42,7 @@ pub(crate) struct Past {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What a reader of this process gets.
+/// Ring as granted to a reader of this process.
 pub(crate) struct GrantedHere {
     memory: (Memory, Memory),
     reader: ReaderId,
@@ -70,7 +70,7 @@ impl GrantedHere {
     }
 }
 
-/// What a reader of another process gets, beside its answer.
+/// Ring as granted to a reader of another process, beside the answer.
 pub(crate) struct Granted {
     pub(crate) data: OwnedFd,
     pub(crate) control: OwnedFd,

@@ -2,7 +2,7 @@
 //!
 //! A publisher of another host may be read through one ring after another: that of this node, then that of
 //! another node of this host which receives it as well ([relayed readers](../../../../docs/spec/discovery.md)).
-//! What one ring held is read to its end before the next begins, and numbers are the publisher's own, so no
+//! A ring is read to its end before the next begins, and numbers are the publisher's own, so no
 //! sample is taken twice and what is missing in between is counted.
 
 use std::collections::VecDeque;
@@ -44,7 +44,7 @@ pub(crate) struct Source {
     is_next: bool,
     /// Newest sequence taken from it; at first, from the one that it follows. 0 for none.
     last: u64,
-    /// What it has up to `last` is not wanted: taken from another, or older than the reader.
+    /// Samples up to `last` are skipped: taken from another ring, or older than the reader.
     resumes: bool,
     /// The publisher's history: more samples may not wait. All if it keeps all.
     pub(crate) depth: u32,
@@ -71,7 +71,7 @@ pub(crate) struct Sources {
 /// A publisher and how its samples came, and the newest number taken from it.
 type Retired = ((NodeId, EndpointId, Route), u64);
 
-/// What a ring gives, and `T` of it, if there is something.
+/// Result of reading a ring: a sample, and `T` of it, if there is one.
 pub(crate) type Read<T> = Result<Option<(RingSample, T)>, ReadError>;
 
 /// A sample with the place of its source in the list.
@@ -170,7 +170,7 @@ impl Sources {
         self.list.push(source);
     }
 
-    /// What a publisher left can still be read: its ring is ours to keep until it is empty.
+    /// Marks sources as ended. Samples in their rings can still be read: the memory is kept until they are empty.
     fn end(&mut self, is_meant: impl Fn(&Source) -> bool) {
         self.list.iter_mut().filter(|source| is_meant(source)).for_each(|source| source.has_ended = true);
     }
@@ -214,7 +214,7 @@ impl Source {
         Source { depth, ..self }
     }
 
-    /// The same, of which samples wait for this reader, if it is to say how far it has read.
+    /// The same, of which samples wait for this reader, if it is to report how far it has read.
     pub(crate) fn kept(self, progress: Option<Progress>) -> Source {
         let depth = if progress.is_some() { u32::MAX } else { self.depth };
         Source { progress, depth, ..self }
@@ -245,7 +245,7 @@ impl Source {
         self.route == Route::Udp && self.relay.is_none()
     }
 
-    /// False if a sample was taken before, from the source that this one follows. Where that one ended tells
+    /// False if a sample was taken before, from the source that this one follows. The end of that one shows
     /// what is missing between the two.
     #[inline]
     fn accept(&mut self, sample: &mut RingSample) -> bool {

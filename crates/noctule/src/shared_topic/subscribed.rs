@@ -1,4 +1,4 @@
-//! What a subscriber and the node's thread have together.
+//! State that a subscriber shares with the node's thread.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,7 +22,7 @@ pub(crate) enum History {
 }
 
 impl History {
-    /// Samples, if the subscriber has said how many.
+    /// Samples, if the subscriber has set a depth.
     pub(crate) fn depth(self) -> Option<u32> {
         match self {
             History::AsPublished => None,
@@ -42,7 +42,7 @@ pub(crate) struct SubscribedTopic {
     pub(crate) history: History,
     /// Publishers of its own node are left out.
     pub(crate) ignores_local: bool,
-    /// What came and went since the subscriber looked.
+    /// Sources added and ended since the subscriber's last look.
     pub(crate) changes: Mutex<Vec<Change>>,
     /// Counts them. The subscriber sleeps on it, unless it has one source: then on that alone, which is
     /// quicker.

@@ -31,7 +31,7 @@ pub(super) struct Readiness {
     looks: u32,
 }
 
-/// What the thread is to do.
+/// Order to the thread.
 #[derive(Debug)]
 struct Order {
     /// Counts orders, under the lock of `what`; the thread sleeps on it, too.
@@ -78,7 +78,7 @@ impl Order {
         futex_wake(&self.version);
     }
 
-    /// What is to be done, and the version that it has as long as no other order comes.
+    /// Takes the order, with the version that it has as long as no other comes.
     fn next(&self) -> (What, u32) {
         let mut order = self.what.lock().unwrap_or_else(PoisonError::into_inner);
         (std::mem::replace(&mut *order, What::Rest), self.version.load(Ordering::Acquire))

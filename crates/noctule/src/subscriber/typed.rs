@@ -172,7 +172,7 @@ impl<T> Deref for TypedSample<T> {
 /// A plain value where it lies in shared memory, which is not used again while this lives. Only what is asked for is
 /// copied: a Rust reference to memory of another process would promise what cannot be kept.
 ///
-/// What came over the network lies nowhere in this layout; it was decoded, and reads the same.
+/// A sample from the network is in no memory of this layout; it was decoded, and reads the same.
 #[derive(Debug)]
 pub struct InPlace<T> {
     sample: Sample,

@@ -52,7 +52,7 @@ pub enum Ready {
     /// The subscriber with this index has a sample. It may turn out to be older than its LIFESPAN, or overwritten: then
     /// taking it gives nothing.
     Sample(usize),
-    /// A [`Waker`] was used since the last wait that said so.
+    /// A [`Waker`] was used since the last wait that returned this.
     Woken,
     /// The time is over.
     TimedOut,
@@ -222,7 +222,7 @@ impl Waker {
     }
 }
 
-/// What a set must know of each.
+/// Readiness of one subscriber, for the set.
 impl Subscriber {
     fn is_ready(&mut self) -> bool {
         if self.topic.version.load(Ordering::Acquire) != self.version {
@@ -253,7 +253,7 @@ impl Subscriber {
         self.sources.list.iter_mut().all(Source::announce_sleep)
     }
 
-    /// What to sleep on.
+    /// Futex words to sleep on, with their expected values.
     fn words(&self) -> impl Iterator<Item = (&AtomicU32, u32)> {
         let rings = self.sources.list.iter().map(|source| (source.reader.futex_word(), source.sleeps_on));
         std::iter::once((&self.topic.version, self.version)).chain(rings)

@@ -17,7 +17,7 @@
 //! between the two. From `CLOCK_MONOTONIC` to the crystal it is then only the time since the arrival
 //! that counts, at a rate which differs by no more than [`SLEW_LIMIT_PPM`].
 //!
-//! What does not fit (the differences disagree, the stamp lies before the first reading or after the
+//! A stamp that does not fit (the differences disagree, it lies before the first reading or after the
 //! second) is invalid: the program's own reading is used instead, and counted.
 //!
 //! The derivation, and what it is worth: `docs/design/time-sync.md`.

@@ -18,7 +18,7 @@ pub(crate) const PART_BYTES_MAX: usize = 1024;
 /// The subject of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// What a type is made of; offsets and lengths are bytes of the text.
+    /// Description of a type; offsets and lengths are bytes of the text.
     Type,
     /// The links of the node; offsets and lengths are links, and there is no hash.
     Links,

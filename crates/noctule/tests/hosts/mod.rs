@@ -23,7 +23,7 @@ impl Host {
         Err(io::Error::other(format!("{program} {arguments}: {said}")))
     }
 
-    /// What this host sends takes its time: a token bucket in front of a queue of 2 MB.
+    /// Limits the rate of this host: a token bucket in front of a queue of 2 MB.
     pub fn limit(&self, mbit_per_s: u32) {
         let limit =
             format!("qdisc replace dev cable root tbf rate {mbit_per_s}mbit burst 4kb limit {}", 2 << 20);
@@ -40,7 +40,7 @@ impl Host {
     }
 }
 
-/// Two hosts joined by a cable; `None`, and why is said, where namespaces cannot be made or limited.
+/// Two hosts joined by a cable; `None`, and a line with the reason, where namespaces cannot be made or limited.
 pub fn pair() -> Option<(Host, Host)> {
     let joined = || -> io::Result<(Host, Host)> {
         let host = |number| NetworkNamespace::create().map(|it| Host(it, Ipv4Addr::new(10, 77, 0, number)));

@@ -1,4 +1,4 @@
-//! What a client does when something has come of its goals.
+//! How a client follows its goals: responses, results, feedback and states, and servers that come and go.
 
 use std::time::Duration;
 

@@ -64,7 +64,7 @@ fn serve(shared: &Served, servers: &mut [RawServer; 3]) -> Result<(), TakeError>
     Ok(())
 }
 
-/// What the program decided, what has ended, what is kept no longer.
+/// Carries out the program's decisions, sends results of goals that have ended, and drops those that have expired.
 fn settle(shared: &Served, state: &mut State, servers: &mut [RawServer; 3]) {
     while let Some(decision) = state.decisions.pop_front() {
         decide(state, &mut servers[GOALS], decision);

@@ -44,7 +44,7 @@ struct Server {
     goals: Goals,
 }
 
-/// What a client knows of a goal, by the call that is under way.
+/// Goals of a client's calls under way, by the number of the call.
 type Calls = BTreeMap<i64, GoalId>;
 
 struct Client {
@@ -76,7 +76,7 @@ struct World {
     sent: Vec<(usize, GoalId)>,
     /// How often each was begun by a program.
     begun: BTreeMap<GoalId, u32>,
-    /// What a server made of it.
+    /// Final status of each goal at a server.
     outcomes: BTreeMap<GoalId, u8>,
     ends_of_goals: Vec<(usize, GoalId, End)>,
     duplicates: u64,

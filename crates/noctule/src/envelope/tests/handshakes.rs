@@ -21,7 +21,7 @@ pub(super) fn sealed_for_group(from: &mut Envelope, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What of a datagram is opened, and with which key.
+/// Body of an opened datagram, and the key that opened it.
 pub(super) fn opened(
     to: &mut Envelope,
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! What an attacker that finds a swarm key, or a key and a running robot, can open of what was recorded.
+//! Forward secrecy: recorded datagrams that an attacker opens with a swarm key, or with a key and a running robot.
 
 use super::super::link;
 use super::super::sending::GENERATION_AGE_MAX;
@@ -95,7 +95,7 @@ fn of_a_node_that_fell_silent_no_keys_are_kept() {
     let mut forged = lost.clone();
     forged[HEADER_BYTES] ^= 1;
     assert_eq!(opened(&mut b, &forged, at(ms)), Err(Refused::WrongKey));
-    // It is heard again at once, and its samples after a round trip.
+    // Its hello is accepted at once, and its samples after a round trip.
     a.handle_timeout(at(ms));
     let hello = sealed(&mut a, HELLO);
     assert!(deliver(&hello, &mut a, &mut b, at(ms)).is_ok());

@@ -1,4 +1,4 @@
-//! What is decided about the routes of readers, and why, as events. Names and fields: `docs/guide/trace.md`.
+//! Trace events of the routes of readers, each with the rule that decided. Names and fields: `docs/guide/trace.md`.
 #![allow(unreachable_pub)] // the tables of other cores are public
 
 use noctule_discovery::NodeId;
@@ -18,7 +18,7 @@ reasons! {
 }
 
 reasons! {
-    /// What follows from a refusal.
+    /// Consequence of a refusal.
     Refusal {
         AskAgain = "ask_again", "is asked again, later each time";
         Avoided = "avoided", "is not asked for two seconds";
@@ -93,7 +93,7 @@ events! {
             relay: NodeId,
             /// Number of the writer within its node.
             writer: u32,
-            /// What follows.
+            /// The consequence.
             trigger: Refusal
         };
     }

@@ -8,7 +8,7 @@ use rustix::fd::OwnedFd;
 
 use crate::node::ring_handshake::Packet;
 
-/// What came on a connection.
+/// Result of reading a connection.
 pub(super) enum Arrival {
     Nothing,
     Packet(NodeId, Packet, Vec<OwnedFd>),

@@ -1,4 +1,4 @@
-//! What a node has counted and measured, for the API.
+//! Counters and measurements of a node, for the API.
 
 use noctule_discovery::{EndpointId, NodeId};
 use noctule_prrt::{ReceivedCounters, SentCounters};
@@ -8,7 +8,7 @@ use crate::deadline::DeadlineMissed;
 use crate::node::NodeCounters;
 
 impl State {
-    /// What was sent of a deadline-bound writer, to each node that reads it.
+    /// Counters of a deadline-bound writer, by node that reads it.
     pub(in crate::node) fn sent(&self, writer: EndpointId) -> Vec<(NodeId, SentCounters)> {
         let sent = self.remotes.iter().filter_map(|(node, remote)| {
             let (alone, together) = (remote.sent(writer), self.groups.sent(writer, *node));
@@ -18,7 +18,7 @@ impl State {
         sent.collect()
     }
 
-    /// What the paths carry to the nodes of other hosts that read a writer.
+    /// Capacities of the paths to the nodes of other hosts that read a writer, bytes a second; `None`: not known.
     pub(in crate::node) fn capacities(&self, writer: EndpointId) -> Vec<(NodeId, Option<f64>)> {
         let mut nodes: Vec<NodeId> =
             self.partners.get(&writer).into_iter().flatten().map(|(node, _)| *node).collect();
@@ -29,7 +29,7 @@ impl State {
             .collect()
     }
 
-    /// What came for a reader, from each deadline-bound writer of another host.
+    /// Counters of a reader, by node of another host whose deadline-bound writer it reads.
     pub(in crate::node) fn received(&self, reader: EndpointId) -> Vec<(NodeId, ReceivedCounters)> {
         let writers = self.partners.get(&reader).into_iter().flatten();
         writers

@@ -1,4 +1,4 @@
-//! What a node makes of changes of its own network and of other nodes' addresses, and of strangers that fill its tables.
+//! Reaction of a node to changes of its own network and of other nodes' addresses, and to strangers that fill its tables.
 
 use std::net::SocketAddr;
 

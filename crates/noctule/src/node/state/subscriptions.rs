@@ -1,4 +1,4 @@
-//! What this node itself receives of the writers of other nodes.
+//! Subscriptions of this node to the writers of other nodes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a writer still holds of readers that are gone: on a robot that runs for days every process of others that was ever started.
+//! Memory that a writer holds for readers that are gone: on a robot that runs for days every process of others that was ever started.
 
 use allocation_counter::measure;
 use noctule_timebase::Span;
@@ -6,7 +6,7 @@ use noctule_timebase::Span;
 use super::world::{NEAR, World};
 use crate::swarm_key::SwarmKey;
 
-/// Longer than anything is kept of a node that is not heard.
+/// Longer than anything is kept of a node from which nothing arrives.
 const LONG_SILENCE: Span = Span::from_s(120);
 
 /// Bytes that the world, of which only the writer is left, holds more than before, when so many readers of another host have come,

@@ -42,7 +42,7 @@ fn send(world: &mut World, writer: u32, payload_bytes: usize) {
     world.far().remote(node, now).send(&sample, &payload, now);
 }
 
-/// What is taken from the state at once: bytes of each datagram.
+/// Takes one batch from the state: bytes of each datagram.
 fn taken_bytes(world: &mut World, is_small: impl Fn() -> bool) -> Vec<usize> {
     let (mut send_queue, socket) =
         (SendQueue::before_a_quick_line(), UdpSocket::bind("127.0.0.1:0").unwrap());

@@ -1,4 +1,4 @@
-//! What is decided about routes stands in the trace, with the rule that decided.
+//! Decisions about routes are in the trace, with the rule that decided.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use noctule_timebase::Span;
 use super::world::{CALM, NEAR, World, seeds};
 use crate::node::reader_route::trace::{Event, SCHEMA};
 
-/// What a node has noted since the last call, in sentences with `me` and `other` for numbers.
+/// Events of a node since the last call, as sentences with `me` and `other` for numbers.
 fn story(world: &mut World, (me, other): (NodeId, NodeId)) -> Vec<String> {
     let noted = std::mem::take(world.noted.as_mut().unwrap());
     let of_node = noted.into_iter().filter(|(node, _)| *node == me);

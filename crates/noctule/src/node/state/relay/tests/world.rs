@@ -46,7 +46,7 @@ impl Random {
     }
 }
 
-/// What arrives at a node.
+/// Arrival at a node.
 enum Arrival {
     Datagram {
         from: SocketAddr,
@@ -82,7 +82,7 @@ pub(super) struct Member {
     state: State,
     address: SocketAddr,
     pub(super) readers: Vec<Reader>,
-    /// What was asked of each and not answered, in the order of the answers, and whether it is still wanted.
+    /// Unanswered requests to each, in the order of the answers, and whether each is still wanted.
     asked: BTreeMap<NodeId, VecDeque<Asked>>,
     connected: BTreeSet<NodeId>,
     attached: Vec<Attached>,
@@ -124,7 +124,7 @@ pub(super) struct World {
     /// Of the swarm, if it has one.
     keys: Vec<SwarmKey>,
     story: Option<Story>,
-    /// What was decided about the routes of a node's readers, if it is wanted.
+    /// Decisions about the routes of each node's readers, if they are recorded.
     pub(super) noted: Option<Vec<(NodeId, Event)>>,
 }
 
@@ -324,7 +324,7 @@ impl World {
         }
     }
 
-    /// What a node's thread does.
+    /// Runs a node's thread until it has nothing to do.
     fn serve(&mut self, node: NodeId) {
         loop {
             let now = self.now;
@@ -529,7 +529,7 @@ impl Member {
         }
     }
 
-    /// What an answer is about, if it is still wanted.
+    /// Endpoints of the oldest request, which this answers, if it is still wanted.
     fn answered(&mut self, via: NodeId) -> Option<(Described, EndpointId)> {
         let (writer, reader, is_wanted) = self.asked.get_mut(&via)?.pop_front()?;
         is_wanted.then_some((writer, reader))
