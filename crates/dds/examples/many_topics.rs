@@ -1,4 +1,4 @@
-//! What topics cost the bridge: `many_topics DDS_DOMAIN BUS_DOMAIN COUNT [read]`, beside `noctule-dds DDS_DOMAIN --bus-domain BUS_DOMAIN --interface
+//! Cost of topics in the bridge: `many_topics DDS_DOMAIN BUS_DOMAIN COUNT [read]`, beside `noctule-dds DDS_DOMAIN --bus-domain BUS_DOMAIN --interface
 //! 127.0.0.1`. Half of the topics have a writer in DDS, half on the bus; with `read` each has a reader on the other side. Then, for a line of input each,
 //! threads, resident memory and processor time of the bridge, whose process number the line is, over ten seconds without a sample.
 #![allow(clippy::print_stdout)]

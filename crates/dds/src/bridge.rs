@@ -24,9 +24,9 @@ use crate::sibling_bridges::{ParticipantId, SiblingBridges, node_name, participa
 use noctule_bridge::rules::Rules;
 use noctule_bridge::type_hashes::TypeHashes;
 
-/// What failed is tried again after this time.
+/// Pause before the planner retries a step that failed.
 const AGAIN: Duration = Duration::from_millis(100);
-/// What both sides' discovery brings within this time is planned with together.
+/// Time for which discovery news is gathered, so that one plan covers what arrives together.
 const GATHER: Duration = Duration::from_millis(20);
 /// Of discovery in DDS: three kinds and the list of ROS 2's nodes.
 const NEWS_MAX: usize = 4;
@@ -58,7 +58,7 @@ pub enum BridgeError {
     System(io::Error),
 }
 
-/// What is joined, and how.
+/// Configuration of a [`Bridge`]: the two domains, the interface and the rules.
 #[derive(Clone, Debug, Default)]
 pub struct BridgeConfig {
     /// DDS domain, 0 to [`DOMAIN_MAX`]; ROS 2's `ROS_DOMAIN_ID`.
@@ -82,7 +82,7 @@ impl From<RouteError> for BridgeError {
     }
 }
 
-/// What there is to say about a bridge.
+/// State and counters of a [`Bridge`], for the report.
 #[derive(Clone, Debug, Default)]
 pub struct BridgeStatus {
     /// Other participants in DDS.
@@ -136,7 +136,7 @@ impl Bridge {
         Ok(Bridge { shared, services, thread: Some(thread) })
     }
 
-    /// What goes on.
+    /// The bridge's state and counters now.
     pub fn status(&self) -> BridgeStatus {
         let inside = self.shared.lock();
         let (participants, is_standby) = (inside.participants, inside.is_standby);
@@ -145,7 +145,7 @@ impl Bridge {
         BridgeStatus { participants, is_standby, routes, services, ros_nodes }
     }
 
-    /// What the user should know, each once.
+    /// The next warning or error for the user; each text is reported once.
     pub fn poll_notice(&self) -> Option<String> {
         self.shared.lock().notices.pop_front()
     }
@@ -182,7 +182,7 @@ struct Planner {
     is_complete: bool,
 }
 
-/// What there was to plan from.
+/// Input of the last plan: discovery's state on both sides.
 #[derive(Default)]
 struct Seen {
     dds: Vec<DdsEndpoint>,
@@ -312,7 +312,7 @@ impl Planner {
         }
     }
 
-    /// Nodes of the bus with the bridge's endpoints that stand for theirs; bridges are none.
+    /// Nodes of the bus with the bridge's endpoints that represent theirs, without the bridges' nodes.
     fn bus_nodes(&self) -> Vec<RosNode> {
         let mut nodes = BusNodes::default();
         for node in self.seen.nodes.iter().filter(|node| !is_bridge(&node.name)) {

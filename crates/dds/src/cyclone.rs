@@ -35,10 +35,10 @@ const BLOCKING_MAX_NS: i64 = 1_000_000;
 /// Why the engine refuses.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DdsError {
-    /// What Cyclone says.
+    /// Cyclone returned an error code.
     #[error("Cyclone DDS refuses {what}: {why}")]
     Refused {
-        /// What was wanted.
+        /// The operation, e.g. "a writer".
         what: &'static str,
         /// Its words.
         why: String,
@@ -174,7 +174,7 @@ impl Participant {
     /// is unicast there. Where no interface is named `ros`, settings as XML, holds, and what `CYCLONEDDS_URI` says.
     ///
     /// # Errors
-    /// What Cyclone says: a domain this process is in already, an interface that is not there, no socket.
+    /// Cyclone's reason: the process is already in this domain, no such interface, no socket.
     pub fn join(domain: u32, interface: Option<Ipv4Addr>, ros: &str) -> Result<Participant, DdsError> {
         // Cyclone would only say "error".
         if let Some(address) = interface.filter(|address| UdpSocket::bind((*address, 0)).is_err()) {
@@ -229,7 +229,7 @@ impl Participant {
     /// Endpoints of others, as far as discovery knows; at most [`ENDPOINTS_MAX`] of either kind.
     ///
     /// # Errors
-    /// What Cyclone says.
+    /// [`DdsError::Refused`] with Cyclone's reason.
     pub fn endpoints(&self) -> Result<Vec<DdsEndpoint>, DdsError> {
         let mut found = Vec::new();
         for (reader, kind) in
@@ -249,7 +249,7 @@ impl Participant {
     /// Other participants.
     ///
     /// # Errors
-    /// What Cyclone says.
+    /// [`DdsError::Refused`] with Cyclone's reason.
     pub fn neighbours(&self) -> Result<Vec<Neighbour>, DdsError> {
         let mut found = Vec::new();
         alive(self.participants, |sample| {
@@ -267,7 +267,7 @@ impl Participant {
     /// A writer of samples of any type.
     ///
     /// # Errors
-    /// What Cyclone says.
+    /// [`DdsError::Name`], or [`DdsError::Refused`] with Cyclone's reason.
     pub fn writer(
         &self,
         (topic, type_name): (&str, &str),
@@ -317,7 +317,7 @@ impl Writer {
     /// Its number.
     ///
     /// # Errors
-    /// What Cyclone says.
+    /// [`DdsError::Refused`] with Cyclone's reason.
     pub fn guid(&self) -> Result<[u8; 16], DdsError> {
         self.entity.guid()
     }

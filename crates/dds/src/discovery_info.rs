@@ -30,7 +30,7 @@ pub enum GidWidth {
 }
 
 impl GidWidth {
-    /// What a ROS 2 of this name (`ROS_DISTRO`) uses; the newer one for names that are not known.
+    /// The width that a ROS 2 distribution uses, by its name (`ROS_DISTRO`); the newer one for unknown names.
     pub fn of_distribution(name: &str) -> GidWidth {
         match name {
             "foxy" | "galactic" | "humble" => GidWidth::Bytes24,
@@ -129,7 +129,7 @@ fn decode_as(bytes: &[u8], width: GidWidth) -> Option<Participant> {
     (bytes.len() - rest.at < 4).then_some((participant, nodes))
 }
 
-/// What was not read yet.
+/// Cursor over the bytes of a message that are not read yet.
 struct Rest<'a> {
     bytes: &'a [u8],
     at: usize,

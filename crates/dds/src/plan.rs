@@ -1,4 +1,4 @@
-//! What both sides have → what is to be exchanged, and what cannot be.
+//! Plans the exchange: endpoints of both sides → routes, and faults of the topics that cannot be exchanged.
 //!
 //! A pure function of two lists, so that every case is a test. Each topic can go both ways at once. What is
 //! received is asked for by the weakest of its writers, so that all of them match; and it is offered on the
@@ -90,7 +90,7 @@ impl Route {
     }
 }
 
-/// What to exchange, and why not the rest.
+/// Routes to open, and why the other topics have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// By topic.
@@ -118,7 +118,7 @@ enum TopicFault {
     Layouts { type_name: String, hashes: String },
 }
 
-/// What one topic has on both sides.
+/// Endpoints of one topic on both sides.
 #[derive(Default)]
 struct Topic<'a> {
     dds: Vec<&'a DdsEndpoint>,
@@ -126,7 +126,7 @@ struct Topic<'a> {
 }
 
 /// Plans routes between others' endpoints: neither list has the bridge's own, nor those of bridges that
-/// stand for the same pair of networks.
+/// join the same pair of networks.
 ///
 /// `hashes` has ROS 2's hash by Noctule's, for the types of the bus that are known.
 pub fn plan(dds: &[DdsEndpoint], bus: &[Endpoint], rules: &Rules, hashes: &BTreeMap<u64, String>) -> Plan {
@@ -223,7 +223,7 @@ impl Topic<'_> {
         self.dds.iter().filter_map(|endpoint| endpoint.rihs01.as_deref()).collect()
     }
 
-    /// What there is to say if the two sides mean different definitions by the name of the type.
+    /// Warning if the two sides mean different definitions by the name of the type.
     fn other_type(&self, route: &Route) -> Option<String> {
         let ours = route.rihs01.as_deref()?;
         let others: Vec<&str> = self.rihs01_in_dds().into_iter().filter(|hash| *hash != ours).collect();

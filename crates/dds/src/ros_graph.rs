@@ -15,12 +15,12 @@ use noctule_bridge::payload::pad;
 /// Participants whose nodes are kept.
 const PARTICIPANTS_MAX: usize = 1024;
 
-/// What the list is written with and read from.
+/// Publishes and reads ROS 2's list of nodes (`ros_discovery_info`).
 pub(crate) struct RosGraph {
     writer: Writer,
     reader: Reader,
     width: GidWidth,
-    /// What was written last.
+    /// CDR of the list that was published last.
     written: Vec<u8>,
     /// By the number of the participant.
     known: BTreeMap<[u8; 12], Vec<RosNode>>,

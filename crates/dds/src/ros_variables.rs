@@ -24,7 +24,7 @@ const PEERS: &str = "ROS_STATIC_PEERS";
 const LOCALHOST_ONLY: &str = "ROS_LOCALHOST_ONLY";
 const DOMAIN: &str = "ROS_DOMAIN_ID";
 
-/// What a variable says that cannot be followed.
+/// An environment variable of ROS 2 with a value that the bridge cannot follow.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum RosVariableError {
     /// A word that the variable does not have.
@@ -34,7 +34,7 @@ pub enum RosVariableError {
         variable: &'static str,
         /// Its value.
         value: String,
-        /// What it could be.
+        /// The values it can have, in words.
         allowed: &'static str,
     },
     /// No discovery at all.
@@ -103,7 +103,7 @@ pub fn discovery(variable: impl Fn(&str) -> Result<String, VarError>) -> Result<
     ))
 }
 
-/// What there is to say if programs of ROS 2 that are started here are in another domain than the bridge.
+/// Warning if `ROS_DOMAIN_ID` puts programs of ROS 2 that are started here into another domain than the bridge.
 pub fn other_domain(
     domain: u32,
     variable: impl Fn(&str) -> Result<String, VarError>,

@@ -36,7 +36,7 @@ struct OpenRoute {
     number: Option<u32>,
 }
 
-/// What a route has on its far side.
+/// The endpoint that a route announces on its far side.
 enum Announced {
     OnBus(Arc<Mutex<Outlet>>),
     InDds(Arc<Writer>),
@@ -162,7 +162,7 @@ fn key(route: &Route) -> Key {
     (route.topic.clone(), route.direction)
 }
 
-/// What there is to say about each.
+/// Status of each route.
 pub(crate) fn statuses(routes: &[Counted]) -> Vec<RouteStatus> {
     routes.iter().map(|(route, counters)| counters.status(route)).collect()
 }

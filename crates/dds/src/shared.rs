@@ -1,4 +1,4 @@
-//! What the bridge's threads share: both sides' handles, the nodes that are there, and what the user should know.
+//! State that the bridge's threads share: both sides' handles, the nodes that are there, and notices for the user.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::io;
@@ -34,12 +34,12 @@ pub(crate) enum RouteError {
     System(#[from] io::Error),
 }
 
-/// What routes and the planning thread share.
+/// Handles and state that routes and the planning thread share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) node: Node,
     pub(crate) participant: Participant,
-    /// What the planning thread sleeps on.
+    /// Waitset that the planning thread sleeps on.
     pub(crate) news: Arc<ReaderSet>,
     stop: AtomicBool,
     inside: Mutex<Inside>,

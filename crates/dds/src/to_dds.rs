@@ -105,7 +105,7 @@ struct Held {
     refused: Instant,
 }
 
-/// What a thread works with.
+/// State of the thread that forwards samples to DDS.
 struct Work {
     shared: Arc<Shared>,
     set: WaitSet,

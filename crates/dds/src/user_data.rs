@@ -11,7 +11,7 @@ const OWNER_BYTES_MAX: usize = 47;
 const VERSION: &str = "RIHS01_";
 const DIGITS: usize = 64;
 
-/// What an endpoint says of its type.
+/// The type hash in an endpoint's USER_DATA, if it has a valid one.
 pub fn type_hash(user_data: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(user_data.get(..user_data.len().min(LOOKED_AT_MAX))?).ok()?;
     // No hash holds a `;`, so that a doubled one only makes an entry without a key.
@@ -37,7 +37,7 @@ pub fn client(user_data: &[u8]) -> Option<String> {
     (!value.is_empty() && value.len() <= OWNER_BYTES_MAX).then(|| value.to_owned())
 }
 
-/// What an endpoint of the bridge says: its type's hash, or if that is not known, only that it is the bridge's.
+/// USER_DATA of an endpoint of the bridge: its type's hash, or a mark of the bridge if the hash is not known.
 pub fn user_data(type_hash: Option<&str>) -> String {
     match type_hash {
         Some(hash) => format!("{KEY}={hash};"),

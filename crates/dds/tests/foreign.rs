@@ -26,12 +26,12 @@ mod services;
 /// Nothing takes so long unless it never comes.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const STRING: &str = "std_msgs/msg/String";
-/// What keeps Cyclone to the loopback interface; it is configured by its environment, as by its users.
+/// Configuration that keeps Cyclone to the loopback interface; given by its environment variable, as users do.
 const LOOPBACK: &str = "<General><Interfaces><NetworkInterface address=\"127.0.0.1\"/></Interfaces>\
     <AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>\
     <MaxAutoParticipantIndex>40</MaxAutoParticipantIndex><Peers><Peer address=\"127.0.0.1\"/></Peers></Discovery>";
 
-/// The programs by name; none, and why is said, where Debian's packages are missing.
+/// The programs by name; none, with a message that says why, where Debian's packages are missing.
 fn foreign() -> &'static [(&'static str, PathBuf)] {
     static BUILT: OnceLock<Vec<(&'static str, PathBuf)>> = OnceLock::new();
     BUILT.get_or_init(|| {

@@ -9,7 +9,7 @@ use noctule_xrce::{EndpointId, Sample};
 
 use crate::inlet::{Inlet, without_encapsulation};
 
-/// What the thread does next. As many wait at most as clients have readers.
+/// Order to the thread. As many wait at most as clients have readers.
 enum Order {
     Start(EndpointId, Box<Subscriber>),
     Stop(EndpointId),

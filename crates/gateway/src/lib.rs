@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //!
-//! A board speaks DDS-XRCE over a serial line or UDP, and an agent stands for it on the network: usually a
+//! A board speaks DDS-XRCE over a serial line or UDP, and an agent represents it on the network: usually a
 //! process of its own, which adds a hop and cannot say how old what it passes on is.
 //!
 //! # Approach

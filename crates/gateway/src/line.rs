@@ -199,7 +199,7 @@ impl Line {
         state.pump(self);
     }
 
-    /// What a message with stamps spends on the wire at least, for clients that come from now on.
+    /// Least time on the wire of a message with stamps, for clients that come from now on.
     pub(crate) fn set_wire(&self, wire: Span) {
         self.wire_ns.store(wire.ns(), Ordering::Relaxed);
     }
@@ -321,7 +321,7 @@ impl Inlet for Line {
         self.unanswered.fetch_add(messages, Ordering::Relaxed);
     }
 
-    /// Tells the user something that would be said again and again.
+    /// Reports a notice once that would otherwise be repeated again and again.
     fn notice_once(&self, text: String) {
         let mut state = self.lock();
         if state.reported.len() < NOTICES_ONCE_MAX && state.reported.insert(text.clone()) {

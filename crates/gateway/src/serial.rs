@@ -1,6 +1,6 @@
 //! A serial device: frames, at the pace of the line.
 //!
-//! What is written to a tty waits in the kernel, and nothing newer can overtake it there. So this side
+//! Bytes written to a tty wait in the kernel, and nothing newer can overtake them there. So this side
 //! keeps the books of the wire: a message is handed over when the one before is nearly out, and until then
 //! samples wait in the agent, where newer ones replace older.
 //!
@@ -70,7 +70,7 @@ struct Outgoing {
     /// Duration of a byte on the wire; zero where it is not known, on devices that have their own pace.
     byte: Span,
     frame: Vec<u8>,
-    /// What the device has not taken yet.
+    /// Bytes that the device has not accepted yet.
     unsent: Vec<u8>,
     /// When the wire will be idle, by the books.
     idle_ns: i64,
@@ -143,7 +143,7 @@ pub(crate) struct SerialDriver {
     device: Device,
     port: SerialPort,
     decoder: Decoder,
-    /// The clients that were heard on the line.
+    /// Clients whose frames have come on the line.
     heard: BTreeSet<ClientAddress>,
 }
 
@@ -281,7 +281,7 @@ fn wait(line: &Arc<Line>, device: &mut [PollFd<'_>], at_most: Option<Span>) -> P
     descriptors.get(1).map_or(PollFlags::empty(), PollFd::revents)
 }
 
-/// What some bytes spend on the wire of a UART.
+/// Time that some bytes take on the wire of a UART.
 fn wire_time(baud: u32, bytes: u32) -> Span {
     // No line is opened at 0 baud.
     Span::from_serial_bytes(bytes, baud).unwrap_or(Span::ZERO)
@@ -328,7 +328,7 @@ fn open(device: &Device, line: &Line) -> Result<File, OpenError> {
     Ok(file)
 }
 
-/// What to say about an FTDI adapter that keeps bytes back.
+/// Warning about an FTDI adapter that holds bytes back.
 fn latency_timer(path: &Path) -> Option<String> {
     let name = path.canonicalize().ok()?;
     let name = name.file_name()?.to_str()?.to_owned();

@@ -32,7 +32,7 @@ pub(crate) struct Service {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the client says.
+/// Messages of the client that wait for the thread.
 #[derive(Debug, Default)]
 struct Inbox {
     messages: Mutex<VecDeque<(Sample, SourceTime)>>,
@@ -101,7 +101,7 @@ impl Drop for Service {
     }
 }
 
-/// What the thread works with.
+/// State of the thread.
 struct Work {
     end: End,
     endpoint: EndpointId,

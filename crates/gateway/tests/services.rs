@@ -55,7 +55,7 @@ impl Board {
         self.says(&format!("08 01 10 00 00 20 00 1{kind} 01 00 00 01 FF FF 00 00 00 00 00 00"), &[]);
     }
 
-    /// What the next sample to the client carries, behind the number of its READ_DATA and its object.
+    /// Payload of the next sample to the client, behind the number of its READ_DATA and its object.
     fn hears(&mut self) -> Vec<u8> {
         let end = Instant::now() + TIMEOUT;
         let mut buffer = [0; 1024];

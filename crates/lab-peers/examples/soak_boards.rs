@@ -7,7 +7,7 @@
 //! Samples are numbers, so each side knows what the other sent. The sums must agree: what was published on the bus is
 //! what the board received, what the gateway let newer samples replace, and what the board saw missing on the line;
 //! what the board published is what arrived here and the gaps that the gateway saw. Prints one line of JSON; what
-//! does not add up is said on the error output, and the exit code is 1.
+//! does not add up is printed to the error output, and the exit code is 1.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -34,7 +34,7 @@ const UNPLUGGED_NS: i64 = SECOND_NS / 2;
 const READY_NS: i64 = 30 * SECOND_NS;
 /// A board on the bus again later than this has failed.
 const BACK_MS_MAX: i64 = 1_000;
-/// What the gateway has touched by then is what it needs: after this share of the run.
+/// Share of the run after which the gateway has touched all memory that it needs.
 const SETTLED: f64 = 0.2;
 /// The gateway may grow by so much after that: pages of the allocator, not samples.
 const GROWTH_KIB_MAX: u64 = 256;
@@ -243,7 +243,7 @@ impl Application {
     }
 }
 
-/// Unplugs, plugs in, and says how long the board was not heard of after that.
+/// Unplugs, plugs in, and measures how long nothing came from the board after that.
 struct Plug<'a> {
     line: &'a SerialPump,
     ends: Unplug,
@@ -281,9 +281,9 @@ impl Counts {
     }
 }
 
-/// What was seen from outside.
+/// Observations from outside of the gateway and the boards.
 struct Seen {
-    /// How long the board was not heard of after each plugging in.
+    /// Silence of the board after each plugging in, ns.
     back_ns: Vec<i64>,
     /// Of the gateway, once a second.
     memory_kib: Vec<u64>,
@@ -418,7 +418,7 @@ impl Outcome {
         Ok(())
     }
 
-    /// What does not add up.
+    /// Contradictions between the counts of application, board and gateway.
     fn judge(&self, plan: &Plan<'_>) -> Result<Vec<String>, Fault> {
         let (board, gateway) = (|name| self.board.of(name), |name| self.gateway.of(name));
         let Application { up, up_fast, .. } = &self.application;

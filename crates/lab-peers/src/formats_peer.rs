@@ -1,7 +1,7 @@
 //! The peer `formats_rust`: a realistic message, encoded, sent over TCP and decoded again, in every format.
 //!
-//! What the loop measures from end to end is then split: every node stamps before and after encoding, at arrival and after
-//! decoding, and says the medians as facts. The message is the UAV state of `noctule-formats`, as large as
+//! The loop measures end to end, and splits the time: every node stamps before and after encoding, at arrival and after
+//! decoding, and reports the medians as facts. The message is the UAV state of `noctule-formats`, as large as
 //! `payload_bytes` in CDR and in the plain layout; index and stamp travel inside it, so nothing arrives that was not decoded.
 //! The body of the lab's own message does not travel; the receiver makes it again.
 //!

@@ -39,7 +39,7 @@ pub fn registry(noctule: &Path) -> PeerRegistry {
     registry
 }
 
-/// What a board's gateway needs to join the bus and DDS.
+/// Peer and program that a board's gateway needs to join the bus and DDS.
 pub fn dds_need() -> Need {
     board_peers::dds_need()
 }

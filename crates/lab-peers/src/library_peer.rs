@@ -107,7 +107,7 @@ impl Peer for Noctule {
     }
 }
 
-/// What publisher offers and subscriber requests: the deadline is the cell's.
+/// QoS of publisher and subscriber: the deadline is the cell's.
 fn qos(open: &Open) -> Result<Qos, PeerError> {
     let multicast = match open.options.get("multicast").map(String::as_str) {
         None | Some("0") => false,

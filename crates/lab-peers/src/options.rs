@@ -3,7 +3,7 @@
 use noctule_lab::dimensions::{Reliability, UnknownWord};
 use noctule_peer::{Open, PeerError};
 
-/// How hard the transport is to try; best effort if nothing is said.
+/// Reliability of the transport; best effort by default.
 pub(crate) fn reliability(open: &Open) -> Result<Reliability, PeerError> {
     let word = open.options.get(Reliability::OPTION);
     let parsed = word.map(|word| word.parse()).transpose();

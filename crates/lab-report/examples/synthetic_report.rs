@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What one made-up experiment looks like.
+/// Parameters of one made-up experiment.
 struct Shape<'a> {
     peer: &'a str,
     link: &'a str,

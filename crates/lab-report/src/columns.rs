@@ -12,7 +12,7 @@ use noctule_lab::run::{Cell, CellKey, Run};
 use noctule_lab::statistics::LatencySummary;
 use serde::Serialize;
 
-/// What a figure shows that the samples do not support.
+/// Text in place of a figure that the samples do not support.
 pub const WITHHELD: &str = "–";
 
 /// A table that people read.
@@ -86,7 +86,7 @@ impl<'a> Experiment<'a> {
     }
 }
 
-/// What stands in one place of a table.
+/// Contents of one cell of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Figure {
     /// As it is shown.
@@ -124,7 +124,7 @@ impl Figure {
 pub struct Column {
     /// Its head.
     pub heading: &'static str,
-    /// What it shows: the tool tip of the page and the text of the specification.
+    /// Its meaning: the tool tip of the page and the text of the specification.
     pub meaning: &'static str,
     /// Fields of a cell of `run.json` that it is made of.
     pub fields: &'static [&'static str],

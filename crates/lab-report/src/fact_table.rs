@@ -1,7 +1,7 @@
 //! Figures beside latency as a table: what peers measured by themselves ([`Cell::facts`]), how much went through where
 //! as much was sent as would go, what it cost, with published figures beside them.
 //!
-//! One row per experiment that has any; a figure is the median of its trials, but what is said of deadlines and wires counts
+//! One row per experiment that has any; a figure is the median of its trials, but a figure of deadlines or of the wire counts
 //! all messages of all trials: a bad trial must not vanish behind two good ones. A figure published for the same fact,
 //! format and payload stands in brackets after it.
 
@@ -33,7 +33,7 @@ const FIRST: [&str; 9] = [
     DELIVERED,
 ];
 
-/// What peers said, and what is worth a column only in some experiments.
+/// Figures of one cell: facts of its peer, and measures that only some experiments give a column.
 fn figures(cell: &Cell) -> BTreeMap<String, f64> {
     let mut figures = cell.facts.clone();
     let mut add =
@@ -50,7 +50,7 @@ fn figures(cell: &Cell) -> BTreeMap<String, f64> {
     figures
 }
 
-/// What counts only over all trials together, in words: of messages across an emulated link, how many were there when.
+/// Figures, as text, that are computed over all trials together: of messages across an emulated link, which share had arrived when.
 fn pooled(run: &Run, row: &MergedCell) -> BTreeMap<&'static str, String> {
     let mut pooled = BTreeMap::new();
     if row.key.link.is_between_hosts() && trials(run, row).iter().all(|cell| cell.deadline_ns.is_some()) {

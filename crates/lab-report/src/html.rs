@@ -1,6 +1,6 @@
 //! `report.html`: one file that opens anywhere, without a network, and can be shown to a colleague.
 //!
-//! This module decides what is said; the templates `web/page.html` and `web/report.html` where it stands, `web/report.css`
+//! This module decides the contents; the templates `web/page.html` and `web/report.html` where it stands, `web/report.css`
 //! how it looks, `web/report.js` which charts are drawn from [`Charts`], `web/plot.js` how. Tables are complete
 //! without JavaScript. Chart material is embedded as JSON with `<` escaped, so that no name of a peer
 //! can end the script element; everything else goes through the template's HTML escaping.
@@ -118,7 +118,7 @@ struct Verdict {
     word: &'static str,
     sentence: String,
     reasons: Vec<String>,
-    /// What about the machine costs latency, valid or not.
+    /// Settings of the machine that cost latency, whether cells are valid or not.
     costs: Vec<String>,
     /// Latencies between two clocks that are not known well enough to be taken at face value.
     clocks: Vec<String>,

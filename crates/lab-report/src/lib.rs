@@ -1,4 +1,4 @@
-//! What a run leaves behind for people and other programs.
+//! Reports of a run, for people and other programs.
 //!
 //! [`write_all`] puts everything into one directory: `run.json` (the contract), `samples.mcap` (every
 //! arrival), `latency.hlog`, `report.html`, and each chart as

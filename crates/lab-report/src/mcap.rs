@@ -79,7 +79,7 @@ pub fn write(path: &Path, run: &Run, samples: &[CellSamples]) -> Result<(), Repo
     Ok(())
 }
 
-/// What is wrong with a file of samples.
+/// Fault in a file of samples.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum SampleError {
     /// A channel of nobody.

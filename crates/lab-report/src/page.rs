@@ -1,4 +1,4 @@
-//! What every page of the lab has around its content, for pages that other crates write.
+//! Frame, style and scripts of every page of the lab, for pages that other crates write.
 
 /// Head, title and scripts: the template `page.html`, which a page's own template extends.
 pub const FRAME: &str = include_str!("web/page.html");

@@ -24,7 +24,7 @@ pub struct Panel {
     pub x: PanelAxis,
     /// The vertical axis.
     pub y: PanelAxis,
-    /// What is drawn, the hindmost first.
+    /// Marks in drawing order, the hindmost first.
     pub marks: Vec<PanelMark>,
     /// Horizontal lines: name and height.
     pub lines: Vec<NamedLine>,
@@ -36,11 +36,11 @@ pub type NamedLine = (&'static str, f64);
 /// An axis before its range is known.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct PanelAxis {
-    /// What it shows.
+    /// Its title.
     pub label: &'static str,
     /// How values become positions.
     pub spacing: Spacing,
-    /// What the values are.
+    /// Unit of its values.
     pub unit: Unit,
 }
 
@@ -56,7 +56,7 @@ pub enum Spacing {
     Asinh(f64),
 }
 
-/// What the values of an axis are.
+/// Unit of an axis's values.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -72,10 +72,10 @@ pub enum Unit {
     Metres,
 }
 
-/// What is drawn with one colour.
+/// One curve, band or set of points, of one colour.
 #[derive(Clone, Debug, Serialize)]
 pub struct PanelMark {
-    /// What it shows. Marks with the same label are one thing in pieces.
+    /// Its label in the legend. Marks with the same label are one thing in pieces.
     pub label: &'static str,
     /// Index into [`super::palette::CATEGORIES`].
     pub colour: usize,

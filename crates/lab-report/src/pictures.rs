@@ -99,11 +99,11 @@ fn register() {
     });
 }
 
-/// What can be drawn on either back end.
+/// A chart that can be drawn on either back end.
 trait Picture {
     fn title(&self) -> String;
 
-    /// How many latencies it stands for; 0 if not known.
+    /// Number of latencies in it; 0 if not known.
     fn samples(&self) -> u64;
 
     fn draw<DB: DrawingBackend>(&self, area: &Area<DB>, scale: i32) -> io::Result<()>;

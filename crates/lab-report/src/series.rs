@@ -1,4 +1,4 @@
-//! What the charts draw, computed once for the page and for the pictures.
+//! Data series of the charts, computed once for the page and for the pictures.
 //!
 //! Every chart is made from raw samples of valid experiments. Reduction never hides the worst: a
 //! percentile curve stops where fewer than ten samples lie beyond but keeps the maximum as a point of
@@ -41,9 +41,9 @@ pub struct Charts {
 /// The series of one experiment; empty if it was not valid.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CellSeries {
-    /// What tells it from the others of the run.
+    /// Shortest label that distinguishes it from the others of the run.
     pub label: String,
-    /// The peer, and its other properties for labels that tell it from a few of the others.
+    /// The peer, and its other properties for labels that distinguish it from a few of the others.
     pub peer: String,
     /// See [`labels::properties`].
     pub properties: [Option<String>; labels::PROPERTIES],

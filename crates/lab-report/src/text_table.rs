@@ -63,7 +63,7 @@ pub fn render(run: &Run, samples: &[CellSamples]) -> String {
     text
 }
 
-/// What peers measured by themselves, with what was published beside it; nothing if they did not.
+/// Table of the figures that peers measured by themselves, with published ones beside; empty if there are none.
 fn facts(run: &Run, merged: &[MergedCell]) -> String {
     let label = |row: &MergedCell| {
         let way = match row.key.mode {

@@ -43,10 +43,10 @@ pub enum ClockPairError {
     /// The output of an end cannot be read.
     #[error("{0}")]
     Output(io::Error),
-    /// What `sync serve` says at its beginning is no JSON.
+    /// The first line of `sync serve` is no JSON.
     #[error("sync serve: {0}")]
     Begin(serde_json::Error),
-    /// What an end says at its end is no JSON.
+    /// The last line of an end is no JSON.
     #[error("the end of a clock exchange: {0}")]
     End(serde_json::Error),
     /// There was no exchange.
@@ -65,7 +65,7 @@ pub enum ClockPairError {
     Trace(TraceError),
 }
 
-/// What to exchange between which hosts.
+/// Plan of a clock exchange between two hosts of an emulated network.
 pub struct PairPlan<'a> {
     /// The `noctule` command.
     pub noctule: &'a Path,
@@ -86,7 +86,7 @@ pub struct PairPlan<'a> {
 pub struct Side<'a> {
     /// Number of the node in the network, from 0.
     pub node: u32,
-    /// What it stamps with.
+    /// The clock it stamps with.
     pub clock: &'a LocalClock,
 }
 
@@ -98,7 +98,7 @@ pub struct ClockPair {
     trace: PathBuf,
 }
 
-/// What both said at the end.
+/// Results of an exchange that has ended.
 pub struct Ended {
     /// All exchanges, with the truth.
     pub rows: Vec<TraceRow>,
@@ -112,7 +112,7 @@ impl ClockPair {
     /// Starts both ends and waits for the first exchanges.
     ///
     /// # Errors
-    /// One of them cannot be started, or they do not hear each other.
+    /// One of them cannot be started, or no datagram passes between them.
     pub fn start(network: &Network, plan: PairPlan<'_>) -> Result<ClockPair, ClockPairError> {
         let (server_clock, prober_clock) = (plan.server.clock.to_string(), plan.prober.clock.to_string());
         let listen = format!("{}:0", network.address(plan.server.node));

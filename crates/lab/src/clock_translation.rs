@@ -32,7 +32,7 @@ pub(crate) struct ClockTranslation {
     pub(crate) remote: LocalClock,
     /// The receiver's.
     pub(crate) local: LocalClock,
-    /// What an exchange spends on the wire at least, each way; zero where that is not known.
+    /// Least time of an exchange on the wire, each way; zero where that is not known.
     pub(crate) wire: Span,
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn turned(exchanges: &[TraceRow]) -> Vec<TraceRow> {
 const STRETCH: i64 = 5_000;
 
 impl Translation {
-    /// What must not be passed over.
+    /// Reasons in the clock comparison for which the cell is invalid.
     pub(crate) fn faults(&self) -> Vec<Invalid> {
         let mut faults = Vec::new();
         if self.unbounded > 0 {

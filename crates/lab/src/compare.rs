@@ -30,7 +30,7 @@ pub const BLOCKS_MIN: usize = 10;
 /// Intervals wider than this either way are called so in the verdict.
 const WIDE: f64 = 1.2;
 
-/// What `lab compare` found.
+/// Result of `lab compare`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// Seed of the resampling.
@@ -65,7 +65,7 @@ pub struct CellComparison {
 /// A ratio B / A and what it means.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Effect {
-    /// Estimate; `null` if nothing can be said.
+    /// Estimate; `null` if the trials allow none.
     pub ratio: Option<f64>,
     /// Lower end of the interval.
     pub low: Option<f64>,
@@ -212,7 +212,7 @@ impl<'a> Sides<'a> {
         judge(figure.name, interval)
     }
 
-    /// Why nothing can be said, and the way out; `None` if something can.
+    /// Why the cells cannot be compared, and the way out; `None` if they can.
     fn why_not(&self, figure: Figure) -> Option<String> {
         for (name, side) in [("A", &self.a), ("B", &self.b)] {
             if let Some(cell) = side.iter().find(|cell| !cell.valid) {

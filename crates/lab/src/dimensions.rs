@@ -159,7 +159,7 @@ impl Display for Reliability {
     }
 }
 
-/// What carries the messages.
+/// Medium that carries the messages.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Link {
     /// Shared memory of one host.
@@ -183,7 +183,7 @@ pub enum Link {
 }
 
 impl Link {
-    /// What `link:` stands before: the link is one between hosts.
+    /// Prefix of an emulated link between hosts.
     const BETWEEN: &str = "link:";
 
     /// Two hosts joined by a veth pair.

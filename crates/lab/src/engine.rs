@@ -34,12 +34,12 @@ use crate::validity::Invalid;
 /// Clocks of a trial count from this long after the first exchange: until then their drift is settled
 /// and, where all is well, all nodes are connected.
 const CLOCK_LEAD: Span = Span::from_ms(1500);
-/// What flows beside a cell flows for this long before it.
+/// Lead of traffic beside a cell: it starts this long before the cell.
 const BESIDE_LEAD: Span = Span::from_ms(300);
 /// Beside a trial clocks are compared this often.
 const EXCHANGE_EVERY_MS: u32 = 50;
 
-/// What a caller may want to know while cells are measured. Called between measurements only.
+/// Progress of a measurement, for the caller. Called between measurements only.
 pub trait Observer {
     /// `number` of `total` trials begins.
     fn begin(&mut self, number: usize, total: usize, cell: &CellPlan);
@@ -47,7 +47,7 @@ pub trait Observer {
     fn end(&mut self, result: &Cell);
 }
 
-/// What a plan came to.
+/// Results of a plan.
 #[derive(Debug, Default)]
 pub struct Measured {
     /// One per trial, in the order measured.
@@ -58,7 +58,7 @@ pub struct Measured {
     pub interrupted: bool,
 }
 
-/// Starts nodes, tells them what to do, and collects what they saw.
+/// Starts nodes, sends them their commands, and collects their records.
 #[derive(Debug)]
 pub struct Engine<'a> {
     registry: &'a PeerRegistry,
@@ -276,7 +276,7 @@ struct TrialClocks {
     each: Vec<LocalClock>,
     /// When their rates and steps begin to count.
     start: noctule_timebase::Instant<noctule_local_clock::Raw>,
-    /// What an exchange spends on the wire at least, each way.
+    /// Least time of an exchange on the wire, each way.
     wire: Span,
 }
 

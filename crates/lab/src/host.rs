@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::run::Host;
 
-/// What a program says of itself.
+/// Commit and sources that a program was built from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BuiltFrom {
     /// As [`Host::commit`].

@@ -63,7 +63,7 @@ pub enum ImportError {
     },
 }
 
-/// What is wrong with a row of a recording.
+/// Fault in a row of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
     /// A byte that no text has.
@@ -267,7 +267,7 @@ fn refuse(path: &Path, line: usize, fact: RowError) -> ImportError {
     ImportError::Row { path: path.to_owned(), line, fact }
 }
 
-/// What came back.
+/// Samples of a cell, joined by index from the records of both ends.
 struct Joined {
     samples: CellSamples,
     duplicated: u64,

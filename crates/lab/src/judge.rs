@@ -211,7 +211,7 @@ fn check_counts(nodes: &[NodeResult], why: &mut Vec<Invalid>) {
     }
 }
 
-/// What a node received against what the node before it sent.
+/// A node must not receive messages that the node before it never sent.
 fn check_neighbours(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<Invalid>) {
     for (node, result) in nodes.iter().enumerate() {
         let before = match (plan.mode, node) {

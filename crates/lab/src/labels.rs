@@ -1,4 +1,4 @@
-//! How experiments are written for people: of each only what tells it from its neighbours.
+//! How experiments are written for people: of each only what distinguishes it from its neighbours.
 
 use std::fmt;
 

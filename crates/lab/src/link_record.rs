@@ -1,4 +1,4 @@
-//! What an emulated link did during one trial, as `run.json` keeps it, and whether the emulator kept to its model.
+//! Record of an emulated link during one trial, as `run.json` keeps it, and whether the emulator kept to its model.
 //!
 //! Losses that the link was configured to make are the experiment; packets the emulator itself could not hold, or handed over much
 //! later than the model said, are faults of the tool, and the cell is invalid.
@@ -45,7 +45,7 @@ pub struct LinkRecord {
     pub directions: Vec<Direction>,
 }
 
-/// What one host sent, and what became of it. With more than two hosts a packet to a group counts once in `packets` and
+/// Packets of one sending host, and their fates. With more than two hosts a packet to a group counts once in `packets` and
 /// once per receiver in `offered` and after.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Direction {
@@ -79,7 +79,7 @@ pub struct Direction {
     pub flight_full: u64,
 }
 
-/// What a report does not know.
+/// Values of a [`LinkRecord`] that the emulator's report lacks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LinkContext {
     pub(crate) seed: u64,

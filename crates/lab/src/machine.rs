@@ -1,4 +1,4 @@
-//! What the engine and its sessions need of a machine: networks, nodes, and time that passes.
+//! Interface between the engine with its sessions and a machine: networks, nodes, and time that passes.
 //!
 //! The engine's tests have a machine of their own, on which a peer is a script and no time passes.
 

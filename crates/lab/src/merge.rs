@@ -57,7 +57,7 @@ impl OfSent {
 /// One experiment of a run, all its trials together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergedCell {
-    /// What the trials have in common.
+    /// Key that the trials share.
     pub key: CellKey,
     /// Positions of the trials in `Run::cells`, in the order measured; never empty.
     pub trials: Vec<usize>,
@@ -111,7 +111,7 @@ impl MergedCell {
         (self.sent > 0).then(|| self.lost as f64 / self.sent as f64)
     }
 
-    /// What must be said of a latency between two clocks: that its clock error is more than
+    /// Warning about a latency between two clocks: its clock error is more than
     /// [`CLOCK_SHARE`] of it.
     pub fn clock_warning(&self) -> Option<String> {
         let p50_ns = self.latency_ns?.p50? as f64;

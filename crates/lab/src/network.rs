@@ -79,7 +79,7 @@ pub struct Network {
 /// An emulated link for one trial.
 #[derive(Debug, Clone, Copy)]
 pub struct Emulation<'a> {
-    /// What the link does, as text: docs/spec/link-text.md.
+    /// Model of the link as text: docs/spec/link-text.md.
     pub spec: &'a str,
     /// Of the link's random choices.
     pub seed: u64,
@@ -140,7 +140,7 @@ impl Network {
         self.sum_of_devices(SENT_BYTES).filter(|_| self.hosts.len() > 1)
     }
 
-    /// What the emulated link has done since it began; `None` if there is none.
+    /// Counters of the emulated link since it began; `None` if there is none.
     ///
     /// # Errors
     /// It has ended by itself.

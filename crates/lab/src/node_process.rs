@@ -36,7 +36,7 @@ pub struct Program {
     pub arguments: Vec<String>,
 }
 
-/// What went wrong with a node.
+/// Fault of a node's process or of its lines.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NodeFault {
     /// The user pressed Ctrl-C.

@@ -50,12 +50,12 @@ pub struct Manifest {
     /// Commands that build it, run in the folder, in order. None: nothing has to be built.
     #[serde(default)]
     pub build: Vec<String>,
-    /// What it needs of the place it runs in.
+    /// Network and programs that it needs.
     #[serde(default)]
     pub needs: Needs,
 }
 
-/// What a peer needs of the place it runs in.
+/// Requirements of a peer on the host it runs on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Needs {

@@ -19,7 +19,7 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Entry {
     /// How to start one node.
     pub program: Program,
-    /// What it offers, from its own mouth.
+    /// Its capabilities, as its own process describes them.
     pub description: Offer,
     /// True for the built-in floors.
     pub is_floor: bool,
@@ -45,7 +45,7 @@ pub struct Offer {
     /// Options of which it offers only these values.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, Vec<String>>,
-    /// What values of options need beside it.
+    /// Peers and programs that values of options need.
     #[serde(skip)]
     pub needs: Vec<Need>,
     /// Whether one node is all there is, because it sends to itself.
@@ -96,7 +96,7 @@ impl PeerRegistry {
         }
     }
 
-    /// What is missing of a need, in a sentence.
+    /// Sentence that names the missing part of a need.
     pub fn missing_for(&self, need: &Need) -> Option<String> {
         let is_there = self.entries.contains_key(&need.peer) && !self.missing.contains_key(&need.program);
         let names = [&need.peer, &need.program].into_iter();
@@ -112,7 +112,7 @@ impl PeerRegistry {
     }
 }
 
-/// Starts a peer only to hear what it offers.
+/// Starts a peer only to read its description.
 fn greet(name: &str, program: &Program) -> Result<Offer, NodeFault> {
     let mut process = NodeProcess::start(program, name.to_owned(), None)?;
     process.tell(&Line::new("hello").with("protocol", 1))?;

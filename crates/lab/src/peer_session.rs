@@ -30,7 +30,7 @@ const FINISH_TIMEOUT_ACROSS: Duration = Duration::from_secs(30);
 /// received.
 const QUIET_ACROSS_MS: u64 = 3_000;
 
-/// What the sessions of a trial have in common.
+/// Machine, network and settings that the sessions of a trial share.
 #[derive(Clone, Copy)]
 pub(crate) struct TrialContext<'a> {
     pub(crate) machine: &'a dyn Machine,

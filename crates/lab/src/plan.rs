@@ -16,14 +16,14 @@ use crate::{busy_cores, network, serial_line};
 const WARM_UP_MESSAGES: u64 = 2_000;
 /// Bytes that may be on the way at once in an open loop, at most.
 const WINDOW_BYTES: u64 = 64 << 20;
-/// What flows beside a cell flows this much longer, half of it before.
+/// Traffic beside a cell lasts this much longer than the cell, half of it before.
 const BESIDE_SECONDS: f64 = 1.0;
 /// A node that has not sent all after this many schedules and seconds stops: no stall of a machine is that long.
 const SENDING_LIMIT: (f64, f64) = (1.05, 2.0);
 /// Messages of traffic beside a cell, at most, where it flows back to back.
 const BESIDE_MESSAGES_MAX: u64 = 4_000_000;
 
-/// What is wrong with an option that is the lab's and not the peer's.
+/// Fault in an option of the lab's own, not of the peer's.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OptionError {
     #[error(transparent)]
@@ -39,7 +39,7 @@ pub(crate) enum OptionError {
 pub struct CellPlan {
     /// Peer name.
     pub peer: String,
-    /// What the peer uses: on an emulated link, UDP or TCP.
+    /// Link of the peer: on an emulated link, UDP or TCP.
     pub link: Link,
     /// Which node sends to which.
     pub mode: Mode,
@@ -61,7 +61,7 @@ pub struct CellPlan {
     pub hosts: u32,
     /// The clock of each host, as text; empty: all on the machine's.
     pub clocks: Vec<String>,
-    /// What flows beside it.
+    /// Cell of the traffic beside it.
     pub beside: Option<Box<CellPlan>>,
     /// The emulated link between the hosts, as text; `None`: the kernel's.
     pub across: Option<String>,
@@ -162,7 +162,7 @@ pub struct Plan {
     pub skipped: Vec<Skipped>,
 }
 
-/// What the user chose beside the scenario.
+/// The user's choices beside the scenario, from the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
     /// Only these peers; empty = all.
@@ -339,7 +339,7 @@ impl Expander<'_> {
         }
     }
 
-    /// What flows while the cell is measured: from before its warm-up until after its last message. Or why it cannot.
+    /// Plan of the traffic beside the cell, from before its warm-up until after its last message. Or why there can be none.
     fn beside(&self, cell: &CellPlan) -> Result<Option<CellPlan>, NotBeside> {
         let Some(traffic) = &self.group.beside else { return Ok(None) };
         let peer = traffic.peer.as_deref().unwrap_or(self.peer);

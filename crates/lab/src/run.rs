@@ -24,7 +24,7 @@ pub struct Run {
     pub schema: u32,
     /// The machine it ran on.
     pub host: Host,
-    /// What was asked for.
+    /// The scenario.
     pub scenario: ScenarioRecord,
     /// True if the run was interrupted: some cells are missing or have fewer trials.
     pub partial: bool,
@@ -89,7 +89,7 @@ pub struct ScenarioRecord {
 /// A number from a paper or a data sheet.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// What it measures, e.g. `usb serial (M5Atom) mean`.
+    /// Name of the measure, e.g. `usb serial (M5Atom) mean`.
     pub what: String,
     /// The number as printed there, with its unit, e.g. `12.830 ms`.
     pub value: String,
@@ -170,7 +170,7 @@ pub struct Cell {
     /// True for the built-in floors.
     #[serde(default)]
     pub is_floor: bool,
-    /// What the peer says of itself: QoS, buffers, transport.
+    /// Settings that the peer reports: QoS, buffers, transport.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
     /// Cost of taking and storing one stamp, measured by the node in this cell.
@@ -189,13 +189,13 @@ pub struct Cell {
     /// on the second host were then translated into the first host's clock.
     #[serde(default)]
     pub clocks: Vec<String>,
-    /// What the first node measured by itself, by name; units end the names.
+    /// Figures that the first node measured by itself, by name; units end the names.
     #[serde(default)]
     pub facts: BTreeMap<String, f64>,
     /// Options the scenario gave the peer.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// What flowed beside it, if anything.
+    /// Traffic beside it, if any.
     #[serde(default)]
     pub beside: Option<Beside>,
     /// Arrivals per second, at all receivers together, from the first scheduled send to the last arrival.
@@ -215,7 +215,7 @@ pub struct Cell {
     /// time is a figure nevertheless: a share of [`Cell::scheduled`].
     #[serde(default)]
     pub rate_held: Option<bool>,
-    /// What the emulated link between the hosts did; `null` without one.
+    /// Record of the emulated link between the hosts; `null` without one.
     #[serde(default)]
     pub emulated_link: Option<LinkRecord>,
 }
@@ -297,7 +297,7 @@ pub struct Skipped {
 pub struct ThresholdResult {
     /// The threshold in words, e.g. `udp p99 ≤ 200000 ns`.
     pub what: String,
-    /// What was found; `null` if no valid cell matched.
+    /// The value found; `null` if no valid cell matched.
     pub found: Option<f64>,
     /// Whether it held.
     pub held: bool,
@@ -443,7 +443,7 @@ impl Cell {
             && (only.is_rate() || matches!(only, Invalid::Recorded(_)))
     }
 
-    /// What makes two cells the same experiment: everything but trial and results.
+    /// Identity of the experiment that the cell is a trial of: everything but trial and results.
     ///
     /// Cells of one run with equal keys are trials of one another; cells of two runs with equal
     /// keys are compared.
@@ -498,7 +498,7 @@ pub struct CellKey {
     pub beside: Option<BesideKey>,
 }
 
-/// What makes two [`Beside`] the same traffic.
+/// Identity of the traffic of a [`Beside`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BesideKey {
     /// [`Beside::peer`].

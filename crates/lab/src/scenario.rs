@@ -1,6 +1,6 @@
 //! A scenario: an experiment written down, one TOML file.
 //!
-//! A file lists groups of cells; every key of a group may be a list, and the group stands for all
+//! A file lists groups of cells; every key of a group may be a list, and the group has all
 //! combinations. Faults are reported with file, line and column. What a scenario may hold is the
 //! types below; `docs/guide/scenarios.md` explains them by example.
 
@@ -23,7 +23,7 @@ use crate::run::Published;
 pub struct Scenario {
     /// One word, for tables and file names.
     pub name: String,
-    /// What is asked, in a sentence.
+    /// The question of the experiment, in a sentence.
     #[serde(default)]
     pub description: String,
     /// How often every cell is measured, interleaved with all others, in fresh processes.
@@ -49,7 +49,7 @@ pub struct Scenario {
     pub lock_memory: bool,
     /// The experiments.
     pub cells: Vec<Spanned<Group>>,
-    /// What must hold for exit code 0.
+    /// Conditions for exit code 0.
     #[serde(default)]
     pub thresholds: Vec<Spanned<Threshold>>,
     /// Numbers published elsewhere, shown beside ours.
@@ -125,7 +125,7 @@ pub struct Group {
     pub dimensions: Dimensions,
 }
 
-/// What the words of a group mean.
+/// Values of a group's words, parsed.
 #[derive(Debug, Clone, Default)]
 pub struct Dimensions {
     /// Of `mode`.
@@ -278,7 +278,7 @@ pub enum ScenarioError {
 /// A scenario with its text, so that later faults can still point to their line.
 #[derive(Debug, Clone)]
 pub struct ScenarioFile {
-    /// What it says.
+    /// The parsed scenario.
     pub scenario: Scenario,
     /// Its text.
     pub source: String,
@@ -320,7 +320,7 @@ impl ScenarioFile {
         invalid(&self.path, &self.source, offset, what.into())
     }
 
-    /// What the words of each group mean; or what is wrong with the scenario.
+    /// Parsed dimensions of each group, or the scenario's first fault.
     fn check(&self) -> Result<Vec<Dimensions>, ScenarioError> {
         let scenario = &self.scenario;
         let positive = |what: &str, value: f64| match value > 0.0 && value <= 86_400.0 {
@@ -445,7 +445,7 @@ fn parsed<T>(
     words.values().iter().map(|word| parse(word)).collect()
 }
 
-/// What a threshold may bound.
+/// Statistics that a threshold may bound.
 const STATISTICS: [&str; 11] =
     ["p50", "p90", "p95", "p99", "p99_9", "max", "mean", "loss", "late", "missed", "ratio_to_floor"];
 

@@ -1,6 +1,6 @@
 //! The serial line of a cell: two pseudo-terminals with bytes carried between them at the line's pace.
 //!
-//! What the line is, stands in the cell's options: `baud` is needed; `ftdi = "16ms"` puts a USB adapter with that
+//! The options of the cell describe the line: `baud` is needed; `ftdi = "16ms"` puts a USB adapter with that
 //! latency timer at both ends, `fifo = "16550"` lets both UARTs hand bytes over as that one does, by eight or after four
 //! characters' silence, `noise = "1%"` hits that share of bytes, and `"none"` does none of it.
 
@@ -26,7 +26,7 @@ const LATE_NS_MAX: u64 = 300_000;
 pub(crate) enum SerialLineError {
     #[error("a serial line needs a speed; write options = {{ baud = 115200 }}")]
     NoSpeed,
-    /// What is wrong with the value of an option.
+    /// An option's value is not valid.
     #[error("{option} = \"{value}\" {fault}")]
     Option { option: &'static str, value: String, fault: String },
     #[error(transparent)]
@@ -73,7 +73,7 @@ pub(crate) fn spec(options: &BTreeMap<String, String>) -> Result<SerialSpec, Ser
     })
 }
 
-/// What an exchange of clocks spends on this line at least, each way. The shortest message of any is
+/// Least time of an exchange of clocks on this line, each way. The shortest message of any is
 /// XRCE's TIMESTAMP of 23 bytes (`docs/spec/xrce.md`); MAVLink's TIMESYNC has 25 or more.
 pub(crate) fn exchange_wire(options: &BTreeMap<String, String>) -> Span {
     const BYTES: i64 = 23;
@@ -88,7 +88,7 @@ pub(crate) struct SerialLine {
     pump: SerialPump,
 }
 
-/// What happened on the line, for `run.json`.
+/// Figures of the line during a trial, for `run.json`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct LineFigures {
     /// By name; the unit ends it.

@@ -48,7 +48,7 @@ pub enum TraceError {
         line: u64,
         /// The column.
         column: &'static str,
-        /// What stands there, shortened.
+        /// The field's text, shortened.
         text: String,
     },
     /// A row is longer or shorter than the header, or is not UTF-8.

@@ -7,7 +7,7 @@ use crate::link_record::LinkRecord;
 use crate::serial_line::LineFigures;
 use crate::trace::TraceRow;
 
-/// What applies to every cell.
+/// Settings of every cell.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// SCHED_FIFO priority; 0 = ordinary.
@@ -18,10 +18,10 @@ pub struct Settings {
     pub reply_timeout_ms: u64,
 }
 
-/// What a node says of its settings, by name.
+/// Settings that a node reports, by name.
 pub(crate) type NodeSettings = Vec<(String, String)>;
 
-/// What one node left behind.
+/// Results of one node.
 #[derive(Debug)]
 pub(crate) struct NodeResult {
     /// Its `done` line.
@@ -34,7 +34,7 @@ pub(crate) struct NodeResult {
     pub(crate) exchanges: Vec<TraceRow>,
 }
 
-/// What one trial left behind.
+/// Results of one trial.
 #[derive(Debug, Default)]
 pub(crate) struct Trial {
     /// Of each node.
@@ -43,10 +43,10 @@ pub(crate) struct Trial {
     pub(crate) beside: Option<Vec<NodeResult>>,
     /// Bytes given to the links between the hosts.
     pub(crate) wire_bytes: Option<u64>,
-    /// What the emulated link between the hosts did, if there is one.
+    /// Record of the emulated link between the hosts, if there is one.
     pub(crate) link: Option<LinkRecord>,
     /// How the hosts' clocks compared, if they have clocks of their own.
     pub(crate) clocks: Option<ClockTranslation>,
-    /// What happened on the line, if there was one.
+    /// Figures of the serial line, if there was one.
     pub(crate) line: LineFigures,
 }

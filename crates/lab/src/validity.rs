@@ -26,7 +26,7 @@ pub enum Invalid {
         what: &'static str,
         /// The node's word for it.
         said: String,
-        /// What its table holds.
+        /// The count in its table.
         found: u64,
     },
     /// A node had no room for samples.
@@ -82,7 +82,7 @@ pub enum Invalid {
         /// How late the last messages left.
         lag_ns: f64,
     },
-    /// What arrived cannot all have crossed the link.
+    /// More bytes arrived than can have crossed the link.
     #[error(
         "the messages took another way than the link: it saw {wire_bytes} B, what arrived has {least_bytes} B, so switch off \
          the peer's shared memory"
@@ -124,7 +124,7 @@ pub enum Invalid {
         share: &'static str,
         /// How late.
         late_ns: u64,
-        /// What is tolerated.
+        /// The limit.
         limit_ns: u64,
     },
     /// The link emulator dropped packets for want of room.
@@ -132,7 +132,7 @@ pub enum Invalid {
     EmulatorOverflow {
         /// How many.
         packets: u64,
-        /// What became of them.
+        /// Their fate, as text.
         what: &'static str,
     },
     /// The emulated serial line was late itself.

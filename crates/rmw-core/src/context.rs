@@ -125,7 +125,7 @@ fn rihs01(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// What ROS logs as a warning; the rest is the same at every start of every program.
+/// True for notices that ROS logs as a warning; the others are the same at every start of every program.
 fn is_warning(notice: &Notice) -> bool {
     !matches!(notice, Notice::NoKey { .. } | Notice::Undescribed { .. })
 }

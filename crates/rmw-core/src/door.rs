@@ -81,7 +81,7 @@ impl Door {
         lock(&self.orders).as_mut().and_then(VecDeque::pop_front)
     }
 
-    /// Nobody obeys any more.
+    /// Closes the queue when the hub ends: later orders are dropped.
     pub(crate) fn shut(&self) {
         *lock(&self.orders) = None;
     }

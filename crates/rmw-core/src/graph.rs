@@ -33,7 +33,7 @@ pub struct NodeName {
 pub struct Entry {
     /// Its node.
     pub node: NodeName,
-    /// What it does.
+    /// Whether it writes or reads the topic.
     pub way: Way,
     /// The bus's name of the topic: `/chatter`, `rq/add_two_intsRequest`.
     pub topic: String,
@@ -43,7 +43,7 @@ pub struct Entry {
     pub type_hash: u64,
     /// ROS 2's hash of the type, where it is known.
     pub rihs01: Option<[u8; 32]>,
-    /// What it offers or requests.
+    /// QoS that it offers or requests.
     pub quality: Quality,
     /// Its identity.
     pub gid: Gid,

@@ -53,7 +53,7 @@ struct Loop {
 struct Alarm(Option<Timer>);
 
 impl Alarm {
-    /// Something is due in `due`, if not earlier by what was said before; how long that is from `now`. `None`: nothing is due.
+    /// Something is due in `due`, if not earlier by what was reported before; how long that is from `now`. `None`: nothing is due.
     fn set(&mut self, now: Timer, due: Option<Duration>) -> Option<Duration> {
         let due = due.and_then(|due| now.checked_add(due));
         self.0 = self.0.into_iter().chain(due).min();
@@ -153,7 +153,7 @@ impl Loop {
         self.tasks.iter_mut().find(|task| task.number == number).map(|task| &mut task.task)
     }
 
-    /// What must be done though nothing comes.
+    /// Work that falls due by time alone: deadlines, and rings that could not be looked at before.
     fn tend(&mut self) {
         self.tasks.retain_mut(|task| task.task.tend());
         if self.is_busy || self.offered.is_some() {

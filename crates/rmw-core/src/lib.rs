@@ -1,4 +1,4 @@
-//! What a ROS 2 middleware interface needs beyond the library, without a header of ROS: `bridges/rmw_noctule` is the glue around it.
+//! Middleware interface of ROS 2 (rmw) on top of the library, without a header of ROS: `bridges/rmw_noctule` is the glue around it.
 //!
 //! # Problem
 //!

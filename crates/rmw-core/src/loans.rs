@@ -10,12 +10,12 @@ use noctule::Publisher;
 
 /// Loans of one publisher that may be out at once.
 pub(crate) const LOANS_MAX: usize = 256;
-/// What lies behind the header of CDR is aligned to this.
+/// Alignment of the data behind the CDR header, in bytes.
 pub(crate) const ALIGNMENT: usize = 8;
 /// Bytes of that header.
 pub(crate) const HEADER_BYTES: usize = 4;
 
-/// What is lent of one publisher. A place is named by the address of its first byte.
+/// Loans of one publisher, each named by the address of its first byte.
 #[derive(Debug, Default)]
 pub(crate) struct Loans {
     /// In the open slot of the publisher.

@@ -43,7 +43,7 @@ pub struct Participant {
 type WeakWriter = Weak<dyn Watched>;
 type Names = BTreeMap<(NodeId, EndpointId), Gid>;
 
-/// What this context has open, beside the nodes themselves.
+/// Participants, endpoints and writers that this context has open.
 #[derive(Default)]
 pub(crate) struct Registry {
     pub(crate) participants: Mutex<Vec<Weak<Participant>>>,
@@ -70,7 +70,7 @@ impl Participant {
         self.node.describe(text).unwrap_or(0)
     }
 
-    /// What this node shows of an endpoint of its own.
+    /// Graph entry of an endpoint of this node.
     pub(crate) fn entry(
         &self,
         way: Way,

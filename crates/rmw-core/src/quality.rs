@@ -14,7 +14,7 @@ pub const DEPTH_MAX: u32 = 10_000;
 /// Least history of a volatile publisher: its readers' hubs drain it, each in its own time, and nobody sees more than was published after it came.
 const VOLATILE_DEPTH_MIN: u32 = 16;
 
-/// What a publisher offers or a subscription requests.
+/// QoS that a publisher offers or a subscription requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quality {
     /// RELIABILITY: reliable instead of best effort.
@@ -46,7 +46,7 @@ impl Quality {
         if self.keep_all { History::KeepAll } else { History::KeepLast(self.depth() as usize) }
     }
 
-    /// What a reader of the bus requests. By default it has its publisher's HISTORY and says no depth of its own; so do the subscriptions of
+    /// QoS that a reader of the bus requests. By default it uses its publisher's HISTORY and announces no depth; so do the subscriptions of
     /// other contexts, whose depth is that of a queue of their process.
     pub fn of_reader(qos: &Qos) -> Quality {
         let default = Qos::default();
@@ -54,7 +54,7 @@ impl Quality {
         Quality { depth: if is_said { qos.depth } else { 0 }, ..Quality::of(qos) }
     }
 
-    /// What an endpoint of the bus offers or requests.
+    /// QoS that an endpoint of the bus offers or requests.
     pub fn of(qos: &Qos) -> Quality {
         let duration = |span: Span| Duration::from_nanos(span.ns().max(0) as u64);
         Quality {

@@ -1,4 +1,4 @@
-//! What has come for a reader and was not taken yet.
+//! Queue of samples that a reader has received and not taken yet.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -101,7 +101,7 @@ impl<T> Inbox<T> {
         &self.waitable
     }
 
-    /// What gave way before it was taken.
+    /// Samples that were overwritten before they were taken.
     pub(crate) fn overwritten(&self) -> u64 {
         lock(&self.queue).overwritten()
     }

@@ -151,7 +151,7 @@ impl Reader {
         self.gid
     }
 
-    /// Publishers that it hears.
+    /// Publishers that it is matched with.
     pub fn matched(&self) -> usize {
         self.matched.load(Ordering::Relaxed)
     }
@@ -161,7 +161,7 @@ impl Reader {
         &self.statuses
     }
 
-    /// What it requests.
+    /// QoS that it requests.
     pub fn quality(&self) -> &Quality {
         &self.quality
     }

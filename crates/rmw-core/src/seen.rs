@@ -16,7 +16,7 @@ type Publisher = (NodeId, EndpointId);
 /// Source times of what each publisher has given, the newest of them.
 ///
 /// A publisher that opens anew is another endpoint of the same node, whose history has the source times that it had before. Which of a
-/// node's endpoints it was is not said, and its last samples may be read after the history that repeats them: so a sample came before if any
+/// node's endpoints it was is not known, and its last samples may be read after the history that repeats them: so a sample came before if any
 /// endpoint of its node has given one of the same time. Endpoints of one node have one clock, and never publish in the same nanosecond but by chance.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {

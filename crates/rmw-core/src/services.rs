@@ -57,13 +57,13 @@ pub struct TooLong {
     pub bytes: usize,
 }
 
-/// What both ends of a service are.
+/// State that clients and servers of a service have in common.
 #[derive(Debug)]
 struct End {
     participant: Arc<Participant>,
     service: String,
     numbers: [u64; 2],
-    /// What was not taken yet.
+    /// Requests or replies that were not taken yet.
     inbox: Inbox<Incoming>,
 }
 
@@ -93,7 +93,7 @@ pub struct Service<'a> {
     pub types: ServiceTypes,
     /// ROS 2's hash of the service.
     pub rihs01: Option<[u8; 32]>,
-    /// What was asked for; the library's own is reliable, volatile and 64 deep.
+    /// QoS of the service; the library's own is reliable, volatile and 64 deep.
     pub quality: Quality,
 }
 

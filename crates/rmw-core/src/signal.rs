@@ -1,6 +1,6 @@
 //! Waiting for many things from many threads.
 //!
-//! What can be waited for is a [`Waitable`]: a number of things that nobody has taken yet. A thread that waits has a [`Signal`] and leaves
+//! A [`Waitable`] counts things that have come and that no thread has taken yet. A thread that waits has a [`Signal`] and leaves
 //! it at each of its waitables before it looks, so that nothing between the look and the sleep is lost; a waitable may have
 //! any number of them.
 

@@ -1,4 +1,4 @@
-//! What ROS 2 calls events: statuses with a total and a change since the last look.
+//! Statuses of DDS, which ROS 2 calls events: a total and its change since the last look.
 
 use crate::signal::Waitable;
 
@@ -76,7 +76,7 @@ impl Status {
         more > 0
     }
 
-    /// What it is, of which nothing is new any more.
+    /// Returns the status and sets its changes to zero.
     pub fn take(&mut self) -> Status {
         let now = *self;
         (self.total_change, self.current_change) = (0, 0);
@@ -97,7 +97,7 @@ struct Event {
 }
 
 impl Statuses {
-    /// What rings when this event has something new.
+    /// Waitable that is raised when this event's status changes.
     pub fn waitable(&self, kind: Kind) -> &Waitable {
         &self.kinds[kind as usize].waitable
     }

@@ -39,7 +39,7 @@ const ROOM_WITHIN: Duration = Duration::from_millis(100);
 /// Of that, as long as other threads that need the publisher may wait; also how often [`Writer::wait_for_acknowledgments`] looks.
 const ROOM_SLICE: Duration = Duration::from_millis(2);
 
-/// What is published, and as what.
+/// Topic of a publisher: its name, its type and its QoS.
 #[derive(Clone, Debug)]
 pub struct Topic<'a> {
     /// `/chatter`.
@@ -245,7 +245,7 @@ impl Writer {
         &self.statuses
     }
 
-    /// What it offers.
+    /// QoS that it offers.
     pub fn quality(&self) -> &Quality {
         &self.quality
     }

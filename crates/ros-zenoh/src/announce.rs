@@ -17,7 +17,7 @@ pub const ANNOUNCED_MAX: usize = 16_384;
 pub struct Announced {
     /// Its node.
     pub node: NodeId,
-    /// What it is.
+    /// Publisher, subscription, server or client.
     pub kind: Kind,
     /// Its topic or service.
     pub name: TypedName,
@@ -27,16 +27,16 @@ pub struct Announced {
     pub qos: String,
 }
 
-/// What to declare and what to take back, by key.
+/// Tokens to declare and to undeclare, by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Nodes come before their endpoints.
     pub declare: Vec<String>,
-    /// What is gone.
+    /// Tokens of nodes and endpoints that are gone.
     pub undeclare: Vec<String>,
 }
 
-/// What is announced.
+/// Tokens that this session has declared.
 #[derive(Clone, Debug)]
 pub struct Announcements {
     domain: u32,

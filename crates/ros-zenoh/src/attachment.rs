@@ -1,4 +1,4 @@
-//! What goes with each sample and request beside its bytes.
+//! Attachments: metadata that each sample and request carries beside its bytes.
 //!
 //! ROS 2's: number, source time stamp, publisher; exactly 33 bytes, for `rmw_zenoh_cpp` ends its process at another length.
 //! Between two gateways of Noctule the publisher's own clock and what is proven of it go in one of our own, on keys of our own.
@@ -14,7 +14,7 @@ pub const SITE_BYTES: usize = 49;
 const SITE_VERSION: u8 = 1;
 /// Length of a GID, as a sequence's length is written (LEB128).
 const GID_LENGTH: u8 = 16;
-/// What stands for a width that is not known.
+/// Value on the wire for an unknown width.
 const UNKNOWN: u64 = u64::MAX;
 /// The names before the fields, in ROS 2 before April 2025, each behind its length.
 const NAMES: [&[u8]; 3] = [b"\x0fsequence_number", b"\x10source_timestamp", b"\x0asource_gid"];

@@ -8,7 +8,7 @@ use crate::token::{Token, TokenEndpoint};
 /// Tokens that are kept; further ones are counted.
 pub const TOKENS_MAX: usize = 65_536;
 
-/// What was not taken.
+/// Counts of the tokens that were not accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GraphCounters {
     /// Keys that are no tokens.
@@ -22,7 +22,7 @@ pub struct GraphCounters {
 pub struct RemoteEndpoint {
     /// The session's number.
     pub zid: String,
-    /// What it offers or requests.
+    /// Its kind, topic, type hash and QoS.
     pub endpoint: TokenEndpoint,
     /// By which its samples name it.
     pub gid: [u8; 16],
@@ -102,7 +102,7 @@ impl Graph {
         self.version
     }
 
-    /// What was not taken.
+    /// Counts of the tokens that were not accepted.
     pub fn counters(&self) -> GraphCounters {
         self.counters
     }

@@ -20,7 +20,7 @@ pub const HOLD: Span = Span::from_s(5);
 pub struct Held {
     /// The session of the gateway that sent it.
     pub zid: String,
-    /// What came beside it.
+    /// Its attachment.
     pub site: SiteAttachment,
     /// Its CDR.
     pub bytes: Vec<u8>,

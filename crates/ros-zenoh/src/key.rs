@@ -4,9 +4,9 @@
 
 use noctule_bridge::names::{bus_type, dds_type};
 
-/// What stands for the hash in ROS 2 Humble, which has none.
+/// Text in place of the hash in ROS 2 Humble, which has none.
 pub const NO_HASH: &str = "TypeHashNotSupported";
-/// What a topic is announced with while the hash of its type is unknown: of the form that others want, and of no type.
+/// Hash in a topic's announcement while the hash of its type is unknown: well-formed, and of no type.
 pub const UNKNOWN_HASH: &str = "RIHS01_0000000000000000000000000000000000000000000000000000000000000000";
 /// Keys and tokens longer than this are not read, in bytes.
 pub const KEY_BYTES_MAX: usize = 4096;
@@ -92,7 +92,7 @@ pub fn parse_key(key: &str) -> Option<(u32, TypedName, &str)> {
     is_hash(hash).then_some((domain, name, hash))
 }
 
-/// Whether this stands for a type's hash: `RIHS01_` and 64 digits, or Humble's word for none.
+/// Whether this can be the hash in a key: `RIHS01_` and 64 digits, or Humble's word for none.
 pub fn is_hash(text: &str) -> bool {
     let digits = text.strip_prefix("RIHS01_");
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -104,7 +104,7 @@ pub fn is_known_hash(text: &str) -> bool {
     is_hash(text) && text != NO_HASH && text != UNKNOWN_HASH
 }
 
-/// Whether this can be one part of a key: not empty, none of Zenoh's signs, and none of the sign that stands for `/` in tokens.
+/// Whether this can be one part of a key: not empty, none of Zenoh's signs, and none of the sign that replaces `/` in tokens.
 pub(crate) fn is_chunk(text: &str) -> bool {
     let is_reserved = |c: char| matches!(c, '*' | '$' | '?' | '#' | '%' | '/') || c.is_control();
     !text.is_empty() && !text.starts_with('@') && !text.contains(is_reserved)

@@ -1,4 +1,4 @@
-//! What both sides have → which topics are to be exchanged, under which keys, and what cannot be.
+//! Plans the exchange: endpoints of both sides → routes with their keys, and faults of the topics that cannot be exchanged.
 //!
 //! A pure function of two lists, so that every case is a test. Each topic can go both ways at once. A topic with a writer is
 //! announced on the other side at once, and read only while it has a reader there. Zenoh compares keys alone, not what is offered with
@@ -51,7 +51,7 @@ pub struct Route {
     pub is_from_site: bool,
 }
 
-/// What to exchange, and why not the rest.
+/// Routes to open, and why the other topics have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// By topic.
@@ -90,7 +90,7 @@ enum TopicFault {
     Definitions { hashes: String, bus: String },
 }
 
-/// What one topic has on both sides.
+/// Endpoints of one topic on both sides.
 #[derive(Default)]
 struct Topic<'a> {
     zenoh: Vec<&'a RemoteEndpoint>,

@@ -7,7 +7,7 @@ use noctule_timebase::Span;
 
 use crate::key::decimal;
 
-/// Depth that is left out, and that stands for a depth of 0.
+/// Depth that is left out of the text, and that replaces a depth of 0.
 const DEPTH_DEFAULT: u32 = 42;
 /// Longest history that is kept for one topic; rmw's keep_all has it, too.
 pub const DEPTH_MAX: u32 = 1000;
@@ -15,7 +15,7 @@ pub const DEPTH_MAX: u32 = 1000;
 const INFINITE: [u64; 2] = [9_223_372_036, 854_775_807];
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// What an endpoint of ROS 2 offers or requests.
+/// QoS that an endpoint of ROS 2 offers or requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RosQos {
     /// Not best effort.
@@ -52,7 +52,7 @@ impl Default for RosQos {
 }
 
 impl RosQos {
-    /// What ROS 2 asks for and offers in services: reliable, the last 10.
+    /// QoS of services in ROS 2: reliable, the last 10.
     pub fn of_services() -> RosQos {
         RosQos { depth: 10, ..RosQos::default() }
     }

@@ -33,7 +33,7 @@ pub struct ServiceRoute {
     pub is_wanted: bool,
 }
 
-/// What to exchange, and why not the rest.
+/// Service routes to open, and why the other services have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServicePlan {
     /// By name.
@@ -59,7 +59,7 @@ enum ServiceFault {
     Name(#[from] NameError),
 }
 
-/// What one service has.
+/// Servers and clients of one service on both sides.
 #[derive(Default)]
 struct Service<'a> {
     /// Types and hashes of servers in ROS 2.

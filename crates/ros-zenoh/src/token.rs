@@ -4,7 +4,7 @@
 //! @ros2_lv/<domain>/<zid>/<nid>/<id>/<kind>/<enclave>/<namespace>/<node>[/<topic>/<type>/<hash>/<qos>[/…]]
 //! ```
 //!
-//! Within a part `%` stands for `/`. Lyrical adds a part that names its ways for buffers; what comes after the known parts is ignored.
+//! Within a part `%` replaces `/`. Lyrical adds a part that names its ways for buffers; what comes after the known parts is ignored.
 
 use crate::key::{KEY_BYTES_MAX, TypedName, decimal, is_chunk, is_hash};
 use crate::qos::RosQos;
@@ -12,7 +12,7 @@ use crate::qos::RosQos;
 /// The first part of all tokens.
 pub const PREFIX: &str = "@ros2_lv";
 
-/// What an endpoint is.
+/// Kind of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// `MP`: it publishes a topic.
@@ -62,10 +62,10 @@ impl TokenNode {
     }
 }
 
-/// What a token says of an endpoint.
+/// Description of an endpoint in a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenEndpoint {
-    /// What it is.
+    /// Publisher, subscription, server or client.
     pub kind: Kind,
     /// Its topic or service.
     pub name: TypedName,

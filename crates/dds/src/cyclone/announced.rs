@@ -1,4 +1,4 @@
-//! What others announce of themselves in Cyclone's QoS objects: the hash of a type, the process.
+//! Reads discovery data of other participants from Cyclone's QoS objects: the hash of a type, the process.
 #![allow(unsafe_code)] // FFI to a C library.
 
 use std::ffi::{CStr, c_void};

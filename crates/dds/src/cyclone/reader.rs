@@ -21,16 +21,16 @@ const TAKE_AT_ONCE: usize = 16;
 pub(super) const READER_DEPTH: u32 = 128;
 /// Writers that a reader remembers where they are.
 const ORIGINS_MAX: usize = 1024;
-/// What a set reports for its wake-up instead of a reader's number.
+/// Number by which a waitset reports a wake-up from another thread; readers have numbers from 0.
 const WOKEN: c::dds_attach_t = -1;
-/// What a set reports for discovery's news.
+/// Number by which a waitset reports news of discovery.
 const NEWS: c::dds_attach_t = -2;
 
 impl Participant {
     /// A reader of samples of any type.
     ///
     /// # Errors
-    /// What Cyclone says.
+    /// [`DdsError::Name`], or [`DdsError::Refused`] with Cyclone's reason.
     pub fn reader(
         &self,
         (topic, type_name): (&str, &str),
@@ -65,7 +65,7 @@ impl Participant {
     /// A set of readers to wait for, without any yet.
     ///
     /// # Errors
-    /// What Cyclone says.
+    /// [`DdsError::Refused`] with Cyclone's reason.
     pub fn reader_set(&self) -> Result<ReaderSet, DdsError> {
         // SAFETY: numbers.
         unsafe {
@@ -80,7 +80,7 @@ impl Participant {
     /// was looked at.
     ///
     /// # Errors
-    /// What Cyclone says.
+    /// [`DdsError::Refused`] with Cyclone's reason.
     pub fn news_set(&self) -> Result<ReaderSet, DdsError> {
         let set = self.reader_set()?;
         for condition in self.news {
@@ -103,7 +103,7 @@ impl ReaderSet {
     /// Waits for this reader, too, which is reported by `number`; until it is dropped.
     ///
     /// # Errors
-    /// What Cyclone says.
+    /// [`DdsError::Refused`] with Cyclone's reason.
     pub fn add(&self, reader: &Reader, number: u32) -> Result<(), DdsError> {
         // SAFETY: numbers.
         let code = unsafe { c::dds_waitset_attach(self.set.0, reader.condition, number as c::dds_attach_t) };
@@ -184,12 +184,12 @@ impl Reader {
     /// Its number.
     ///
     /// # Errors
-    /// What Cyclone says.
+    /// [`DdsError::Refused`] with Cyclone's reason.
     pub fn guid(&self) -> Result<[u8; 16], DdsError> {
         self.entity.guid()
     }
 
-    /// What another thread may ask of it.
+    /// A handle by which another thread sees whether this reader has writers.
     pub fn handle(&self) -> ReaderHandle {
         ReaderHandle(self.entity.0)
     }
@@ -197,7 +197,7 @@ impl Reader {
     /// Takes what is there, and hands each sample on.
     ///
     /// # Errors
-    /// What Cyclone says.
+    /// [`DdsError::Refused`] with Cyclone's reason.
     pub fn take(&mut self, mut each: impl FnMut(Taken<'_>)) -> Result<usize, DdsError> {
         let mut objects = [ptr::null_mut::<c::ddsi_serdata>(); TAKE_AT_ONCE];
         // SAFETY: an array of plain numbers, for which zeros are valid.

@@ -1,4 +1,4 @@
-//! What Cyclone is set to.
+//! The XML configuration that Cyclone is started with.
 
 use std::net::Ipv4Addr;
 

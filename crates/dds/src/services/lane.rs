@@ -27,7 +27,7 @@ impl ServicesLane {
     }
 }
 
-/// What a thread works with.
+/// State of the lane's thread.
 struct Work {
     shared: Arc<Shared>,
     set: WaitSet,

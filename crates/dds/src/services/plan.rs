@@ -39,7 +39,7 @@ pub struct ServiceRoute {
     pub direction: Direction,
 }
 
-/// What to exchange, and why not the rest.
+/// Service routes to open, and why the other services have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServicePlan {
     /// By name.
@@ -48,7 +48,7 @@ pub struct ServicePlan {
     pub faults: BTreeSet<String>,
 }
 
-/// What one service has on both sides: the endpoints that servers read requests with and write replies with.
+/// Endpoints of one service on both sides: those that servers read requests with, and those that they write replies with.
 #[derive(Default)]
 struct Ends<'a> {
     dds: [Vec<&'a DdsEndpoint>; 2],

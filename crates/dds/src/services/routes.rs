@@ -162,7 +162,7 @@ impl ServiceRoutes {
         Ok((End::Client { client, asked: BTreeMap::new() }, reader, writer))
     }
 
-    /// What both endpoints in DDS say: whose they are, by which the other side knows that they belong together, and their types' hashes.
+    /// USER_DATA of both endpoints in DDS: the owner, by which the other side pairs them, and the hashes of their types.
     fn user_data(&self, route: &ServiceRoute, key: &str) -> [String; 2] {
         let mut id = [0; 16];
         id[..12].copy_from_slice(self.shared.participant.guid());

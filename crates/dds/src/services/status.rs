@@ -1,4 +1,4 @@
-//! What went through a service and what did not.
+//! Counters of a service: requests and replies that were forwarded, failed or came late.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ pub(crate) struct ServiceCounters {
     pub(crate) ignored: AtomicU64,
 }
 
-/// What there is to say about a service.
+/// Description and counters of a service, for the report.
 #[derive(Clone, Debug)]
 pub struct ServiceStatus {
     /// Which, and where its server is.
@@ -55,7 +55,7 @@ impl ListedServices {
     }
 }
 
-/// What there is to say about each.
+/// Status of each service.
 fn service_statuses(services: &[CountedService]) -> Vec<ServiceStatus> {
     let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let status = |(route, counters): &CountedService| ServiceStatus {

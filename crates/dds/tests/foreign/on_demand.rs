@@ -1,4 +1,4 @@
-//! What has no reader on the other side does not cross, and what it would cost to have many topics.
+//! A topic without a reader on the other side is not forwarded; and the cost of having many topics.
 
 use std::collections::BTreeSet;
 use std::path::Path;

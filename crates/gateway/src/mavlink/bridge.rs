@@ -75,7 +75,7 @@ pub enum MavlinkError {
 /// The status of an autopilot.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MavlinkStatus {
-    /// Its system and component, while it is heard.
+    /// Its system and component, while its frames arrive.
     pub peer: Option<(u8, u8)>,
     /// The estimate of its clock.
     pub clock: Option<Estimate>,
@@ -88,7 +88,7 @@ pub struct MavlinkStatus {
 /// So many bytes, and their sender where the line knows it.
 type Came = (usize, Option<SocketAddr>);
 
-/// What carries the bytes.
+/// Port of the MAVLink link: serial device or UDP socket.
 #[derive(Debug)]
 enum Port {
     Serial(File),
@@ -237,7 +237,7 @@ impl Inside {
                 // What does not fit at once is lost, as on any serial line that is too slow.
                 (Port::Serial(file), _) => drop(rustix::io::write(file, &self.out)),
                 (Port::Udp(socket), Some(to)) => drop(socket.send_to(&self.out, to)),
-                // No system has been heard yet.
+                // No frame of a system has arrived yet.
                 (Port::Udp(_), None) => {}
             }
         }
@@ -367,7 +367,7 @@ fn take_in(shared: &Shared, bytes: &[u8], from: Option<SocketAddr>, outlets: &mu
     }
 }
 
-/// What is published of an autopilot.
+/// Publishers of an autopilot's data.
 #[derive(Debug)]
 struct Outlets {
     imu: Publisher,
@@ -453,7 +453,7 @@ fn source(time_usec: u64, known: Option<Estimate>, arrived: Instant<Local>) -> S
     }
 }
 
-/// What the wall clock showed at `at`, `now` being now.
+/// Wall clock at `at`, where `now` is the present time.
 fn wall_clock(at: Instant<Local>, now: Instant<Local>) -> Time {
     Time::from_ns(three_clocks().realtime_ns.saturating_add((at - now).ns()))
 }

@@ -1,6 +1,6 @@
 //! One side of a MAVLink link, sans-IO.
 //!
-//! What MAVROS does towards an autopilot and what an autopilot does towards it: heartbeats once a second,
+//! Behaves as MAVROS does towards an autopilot, or as an autopilot does towards MAVROS: heartbeats once a second,
 //! TIMESYNC ten times a second, answers to TIMESYNC and PING, inertial measurements and poses. The
 //! exchange of clocks feeds two estimators side by side: MAVROS's own and the bounded one.
 //!
@@ -72,14 +72,14 @@ impl Identity {
 /// An event of an endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The other side has been heard for the first time, or again.
+    /// Frames of the other side arrive, for the first time or again.
     Found {
         /// Its system number.
         system: u8,
         /// Its component number.
         component: u8,
     },
-    /// Nothing was heard of it for [`SILENCE_MAX`].
+    /// No frame of it has arrived for [`SILENCE_MAX`].
     Lost,
     /// A message that the endpoint does not answer itself, and when it arrived.
     Message(Box<MavMessage>, Instant<Local>),
@@ -106,7 +106,7 @@ pub struct EndpointCounters {
     pub exchanges: u64,
 }
 
-/// The other side, once heard.
+/// The other side, once a frame of it has arrived.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
     system: u8,
@@ -135,7 +135,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint that has heard nothing; `custom` is a dialect of the user's own.
+    /// An endpoint that has received nothing; `custom` is a dialect of the user's own.
     pub fn new(identity: Identity, custom: Option<DynamicDialect>, now: Instant<Local>) -> Endpoint {
         Endpoint {
             identity,
@@ -244,7 +244,7 @@ impl Endpoint {
         self.ema.estimate(now)
     }
 
-    /// System and component of the other side, while it is heard.
+    /// System and component of the other side, while its frames arrive.
     pub fn peer(&self) -> Option<(u8, u8)> {
         self.peer.map(|peer| (peer.system, peer.component))
     }
@@ -265,7 +265,7 @@ impl Endpoint {
                 peer.heard = arrived;
                 peer.next_sequence = sequence.wrapping_add(1);
             }
-            // A gimbal or a ground station on the same line: heard, but not our partner.
+            // A gimbal or a ground station on the same line: received, but not our partner.
             Some(_) => {}
             None if is_wanted(self.identity.role, component) => {
                 let next_sequence = sequence.wrapping_add(1);

@@ -61,7 +61,7 @@ struct Layout {
     trailer_bytes: usize,
 }
 
-/// What the waiting bytes begin with.
+/// First bytes of the buffer: a frame, part of one, or noise.
 enum Front {
     /// A frame of so many bytes.
     Frame(Frame, usize),

@@ -21,10 +21,10 @@ const SECONDS_MAX: &str = "900";
 
 /// The peer that is the application behind DDS.
 const DDS_PEER: &str = "cyclonedds";
-/// What joins the bus and DDS; the command builds it when it is wanted first.
+/// Program of the bridge between the bus and DDS; the command builds it at its first use.
 pub const DDS_BRIDGE: &str = "noctule-dds";
 
-/// What the option `gateway = "dds"` needs.
+/// Peer and program that the option `gateway = "dds"` needs.
 pub(crate) fn dds_need() -> Need {
     let (option, value) = ("gateway".into(), "dds".into());
     Need { option, value, peer: DDS_PEER.into(), program: DDS_BRIDGE.into() }
@@ -71,7 +71,7 @@ impl Hosting {
         }
     }
 
-    /// What the gateway says of its line.
+    /// Next notice of the gateway about its line.
     pub(super) fn notice(&self) -> Option<String> {
         match self {
             Hosting::Inside(gateway) => gateway.poll_notice(),
@@ -83,7 +83,7 @@ impl Hosting {
 /// The application behind DDS, and the gateway on the line that `open` names, which joins both.
 ///
 /// # Errors
-/// What cannot be had through DDS, or the peer that it needs is not there.
+/// An option that DDS does not support, or the peer that it needs is missing.
 pub(super) fn delegate(open: &Open, sides: Sides) -> Result<Delegate, PeerError> {
     let no = |what: &str| Err(PeerError(format!("gateway = \"dds\": {what}")));
     if open.link != "serial" || sides.topics != 1 {

@@ -1,7 +1,7 @@
 //! The peer `mavlink`: an autopilot on one side of a serial line, a companion computer on the other.
 //!
 //! Messages travel in `V2_EXTENSION`, whose content is the user's own. Version 2 cuts zeros off the end of a frame;
-//! the last byte is changed on the way so that no message is shorter than what it stands for.
+//! the last byte is changed on the way so that no message is shorter than the payload that is measured.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use super::port::Port;
 use super::{Sides, Speaker, device, side_clock};
 use crate::floors;
 
-/// What `V2_EXTENSION` has room for.
+/// Longest payload of `V2_EXTENSION`, in bytes.
 const PAYLOAD_BYTES_MAX: usize = 249;
 /// Of the range that is free for experiments.
 const MESSAGE_TYPE: u16 = 0x8E4F;

@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //!
-//! What a board's messages cost is asked of both directions, of several protocols, and with a clock on
+//! The cost of a board's messages is measured in both directions, with several protocols, and with a clock on
 //! each side. Everything but the protocol must be the same for all of them.
 //!
 //! # Approach
@@ -87,7 +87,7 @@ impl SideClock {
     }
 }
 
-/// What the options say to every peer of this kind.
+/// Options that every peer of this kind has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sides {
     is_board: bool,

@@ -1,4 +1,4 @@
-//! What carries a side's bytes: a serial device, or UDP to one address.
+//! Port of one side: a serial device, or UDP to one address.
 
 use std::fs::File;
 use std::io;

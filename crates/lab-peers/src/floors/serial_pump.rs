@@ -25,9 +25,9 @@ pub(super) struct SerialPump;
 
 struct Line {
     device: OwnedFd,
-    /// What is written: marker, overhead, message.
+    /// Bytes to write: marker, overhead, message.
     frame: Vec<u8>,
-    /// What has been read of the present frame, at most as much as a frame has.
+    /// Bytes of the present frame that have been read, at most a frame's length.
     filled_bytes: usize,
     buffer: Vec<u8>,
     before_bytes: usize,

@@ -1,4 +1,4 @@
-//! What the socket floors share: waiting with a timeout, and room in the kernel's queues.
+//! Helpers of the socket floors: waiting with a timeout, and room in the kernel's queues.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -14,7 +14,7 @@ use rustix::net::SendFlags;
 
 use super::socket::{enlarge_queues, receive, start_pulse, try_receive};
 
-/// What fits the default send buffer of 212,992 bytes after the kernel's bookkeeping.
+/// Longest payload that fits the default send buffer of 212,992 bytes after the kernel's bookkeeping.
 const PAYLOAD_BYTES_MAX: u64 = 200_000;
 
 /// Messages set aside while a reader's queue is full. Beyond it the sender waits for the reader alone.
@@ -32,7 +32,7 @@ struct Datagrams {
     inbound: UnixDatagram,
     outbound: Vec<UnixDatagram>,
     buffer: Vec<u8>,
-    /// What came while this node waited to send: the kernel's queue has ten datagrams, and two nodes that fill each other's would wait for
+    /// Messages that came while this node waited to send: the kernel's queue has ten datagrams, and two nodes that fill each other's would wait for
     /// ever.
     backlog: VecDeque<Vec<u8>>,
 }

@@ -73,7 +73,7 @@ pub(super) fn machine(run: &Run) -> Vec<Fact> {
     facts
 }
 
-/// What the doctor found to cost latency.
+/// Findings of the doctor that cost latency.
 pub(super) fn costs(run: &Run) -> Vec<String> {
     let bad = |(check, found): (&String, &String)| {
         found.strip_prefix(BAD).map(|found| format!("{}: {}", spelled(check), found.trim()))

@@ -46,7 +46,7 @@ pub(super) struct Axis {
     text: fn(f64) -> String,
 }
 
-/// What one experiment draws.
+/// One curve or set of points of an experiment.
 pub(super) struct Mark {
     /// In the legend; empty if another mark of the experiment stands there.
     pub(super) label: String,
@@ -54,7 +54,7 @@ pub(super) struct Mark {
     pub(super) dash: usize,
     pub(super) kind: Kind,
     pub(super) points: Vec<(f64, f64)>,
-    /// Latencies it stands for, counted at the mark with the label.
+    /// Latencies it shows, counted at the mark with the label.
     samples: u64,
 }
 
@@ -72,7 +72,7 @@ pub(super) enum Kind {
 }
 
 impl Axis {
-    /// What stands at a tick.
+    /// Label of a tick.
     pub(super) fn text(&self, at: f64) -> String {
         (self.text)(self.spacing.value(at))
     }
@@ -347,7 +347,7 @@ fn floors(cells: &[&CellSeries]) -> Vec<Floor> {
     lines.into_iter().map(name).collect()
 }
 
-/// Puts marks into the coordinates of axes that hold them all, and tells marks of one colour apart.
+/// Puts marks into the coordinates of axes that hold them all, and distinguishes marks of one colour.
 fn frame(
     (name, title): (String, String),
     x: Scale,

@@ -17,7 +17,7 @@ use crate::peer_registry::{Entry, Offer};
 const PERIOD_NS: i64 = 1_000_000;
 const LATENCY_NS: i64 = 5_000;
 
-/// What happened, in order, each with its time in milliseconds.
+/// Log of the test: events in order, each with its time in milliseconds.
 #[derive(Debug, Default)]
 struct Story {
     now_ns: i64,
