@@ -220,8 +220,8 @@ typedef struct {
 typedef struct {
     const char *type_name;      /* A reader that expects another type gets a notice. Default "bytes". */
     uint64_t type_hash;         /* Of the type's layout; used if type_name is given. */
-    const char *format;         /* What the bytes are: "cdr", "plain", "msgpack", "protobuf", "flatbuffers", "bson", "json", */
-                                /* "yaml", "csv", "xml" or "cbor"; typed readers decode it. Default: bytes in no format. */
+    const char *format;         /* Format of the bytes, which typed readers decode: "cdr", "json" or another name in */
+                                /* docs/spec/formats.md. Default: bytes in no format. */
     noctule_qos_t qos;          /* That is offered. */
     uint32_t payload_bytes_max; /* Longest sample. Default 65536. */
     uint32_t borrows;           /* Samples that all readers of this host together may borrow at once. Default 7. */
