@@ -101,7 +101,7 @@ fn until_matched(swarm: &mut Swarm, watched: usize) -> Option<Span> {
     })
 }
 
-/// What a node sends each second, in the mean over all that stay, while `each_second` happens to others.
+/// Bytes that a node sends each second, in the mean over all that stay, while `each_second` happens to others.
 fn bytes_per_s(swarm: &mut Swarm, nodes: usize, each_second: impl Fn(&mut Swarm, i64)) -> f64 {
     // A restarted node counts from zero.
     let staying = || (0..nodes).filter(|node| *node == 0 || *node == nodes - 1 || *node > STEADY_S as usize);

@@ -1,4 +1,4 @@
-//! What this node offers, laid out in pages.
+//! Catalogue of this node's endpoints, divided into pages.
 //!
 //! An endpoint keeps its page for life, so a change touches one page, and a page that did not change
 //! need not travel again.

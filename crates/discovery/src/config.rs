@@ -1,4 +1,4 @@
-//! What a node is to others, and what its discovery may cost.
+//! Identity of a node, and the intervals and limits of its discovery.
 
 use noctule_timebase::Span;
 

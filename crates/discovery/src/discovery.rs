@@ -37,7 +37,7 @@ const SEND_QUEUE_LIMIT: usize = 256;
 const SAME_HELLO: Span = Span::from_ms(50);
 /// From so many nodes at one address on, they are sent to by the one port that passes a datagram on to all.
 const WELL_KNOWN_PORT_FROM_NODES: usize = 4;
-/// Nodes that are said hello to by unicast because theirs came so.
+/// Nodes that get a hello by unicast because theirs came so.
 pub const STATIC_PEERS_LIMIT: usize = 64;
 /// Events that wait for [`Discovery::poll_event`].
 const EVENTS_LIMIT: usize = 1 << 16;
@@ -478,7 +478,7 @@ impl Discovery {
         self.set_timer(node, now);
     }
 
-    /// What is due for a node moves back with each of its hellos: its timer follows only when it has to, or
+    /// Sets the timer of a node. Each hello of it moves its due time back, and the timer follows only when it has to, or
     /// timers would cost more than all else a hello does.
     fn set_timer(&mut self, node: NodeId, now: Instant<Local>) {
         let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
@@ -592,7 +592,7 @@ impl Discovery {
 
 /// About what a hello takes.
 const HELLO_COST: usize = 128;
-/// What a question takes.
+/// Bytes of a question.
 const QUERY_BYTES: usize = 80;
 
 fn count(counter: &mut u64) {

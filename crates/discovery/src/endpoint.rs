@@ -1,4 +1,4 @@
-//! What one node offers or asks for on one topic, and when two of them fit together.
+//! One endpoint of a node: topic, type and QoS, and the rules by which two endpoints match.
 
 use std::fmt;
 use std::str::FromStr;
@@ -87,7 +87,7 @@ impl FromStr for Durability {
     }
 }
 
-/// A word that stands for no reliability or durability.
+/// A word that names no reliability or durability.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownQosWord {
     /// Of RELIABILITY.

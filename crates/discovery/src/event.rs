@@ -1,4 +1,4 @@
-//! What comes in and what comes out: ways, events, counters.
+//! Inputs and outputs of discovery: destinations, events, counters.
 
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ pub enum Via {
 /// Why a node is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It said so.
+    /// It announced that it leaves.
     Left,
-    /// Nothing was heard of it for its lifetime.
+    /// No datagram of it arrived for its lifetime.
     Silent,
     /// Another node has taken its address: it was restarted.
     Restarted,

@@ -1,4 +1,4 @@
-//! What is known about one other node.
+//! State of one other node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -35,7 +35,7 @@ impl PathKey {
         PathKey(secret)
     }
 
-    /// The number for a node that said hello from this address.
+    /// The number for a node that sent a hello from this address.
     pub(crate) fn number(&self, node: NodeId, at: Locator, via: Via, now: Instant<Local>) -> u64 {
         self.of_epoch(node, at, via, epoch(now))
     }

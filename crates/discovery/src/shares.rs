@@ -8,14 +8,14 @@ pub const NODES_PER_ADDRESS_LIMIT: usize = 1024;
 /// Pages of nodes of one source address that are held at once.
 pub const PAGES_PER_ADDRESS_LIMIT: usize = 2048;
 
-/// What nodes of one address have.
+/// Table entries of the nodes of one address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Share {
     nodes: usize,
     pages: usize,
 }
 
-/// What nodes of each address have. Loopback is not limited: a process that can send from there can do worse.
+/// Table entries by address. Loopback is not limited: a process that can send from there can do worse.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shares {
     by_address: BTreeMap<IpAddr, Share>,

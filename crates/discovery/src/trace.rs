@@ -1,4 +1,4 @@
-//! What happens to datagrams of discovery, and what it decides by which rule, as events.
+//! Trace events of discovery: the fate of its datagrams, and its decisions with the rules behind them.
 //!
 //! Off unless [`Discovery::trace`](crate::Discovery::trace) was started. Names and fields: `docs/guide/trace.md`.
 
@@ -227,7 +227,7 @@ impl From<Reason> for Departure {
 }
 
 impl Event {
-    /// What the caller gets to know anyway; `None` of what says nothing beyond that, or, as a departure, is noted where more is known.
+    /// Event for a notification of the caller; `None` if it carries no more than that, or if it is, like a departure, noted elsewhere with more detail.
     pub(crate) fn of(known: &Known) -> Option<Event> {
         Some(match known.clone() {
             Known::Joined { node, locator, same_host, name } => {

@@ -64,7 +64,7 @@ pub fn domain(bytes: &[u8]) -> Option<u32> {
     prefix.last_chunk().copied().map(u32::from_le_bytes)
 }
 
-/// A set of page numbers: bit `n % 8` of byte `n / 8` stands for page `n`.
+/// A set of page numbers: bit `n % 8` of byte `n / 8` is page `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageSet([u8; PAGES_LIMIT / 8]);
 

@@ -71,7 +71,7 @@ fn said(node: &mut Discovery, mut now: Instant<Local>, end: Instant<Local>) -> V
     }
 }
 
-/// When it said hello, in ms, and whether as a newcomer.
+/// When it sent a hello, in ms, and whether as a newcomer.
 fn hellos(said: &[(Instant<Local>, Body)]) -> Vec<(i64, bool)> {
     let hello = |(at, body): &(Instant<Local>, Body)| match body {
         Body::Hello(hello) => Some((at.ns() / 1_000_000, hello.new_here)),

@@ -1,4 +1,4 @@
-//! What an attacker can make a node send and keep: forged addresses, nodes by the thousand, pages, endpoints.
+//! Limits of what an attacker can make a node send and keep: forged addresses, nodes by the thousand, pages, endpoints.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // tests and what they share
 
@@ -36,7 +36,7 @@ impl Victim {
         bytes.len()
     }
 
-    /// What goes to one address by itself.
+    /// Datagrams to one address alone.
     fn sent(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
         let (mut sent, mut bytes) = (Vec::new(), Vec::new());
         while let Some(destination) = self.discovery.poll_transmit(self.now, &mut bytes) {
@@ -67,7 +67,7 @@ impl Victim {
         std::iter::from_fn(|| self.discovery.poll_event()).collect()
     }
 
-    /// What its trace says since the last call, in sentences.
+    /// Events of its trace since the last call, as sentences.
     fn sentences(&mut self) -> Vec<String> {
         let events = std::iter::from_fn(|| self.discovery.trace().poll());
         events.map(|(_, event)| SCHEMA.sentence_of(&event).unwrap()).collect()

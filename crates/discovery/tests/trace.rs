@@ -1,4 +1,4 @@
-//! What discovery decides stands in its trace, with the rule that decided.
+//! Decisions of discovery are in its trace, with the rule that decided.
 
 #![allow(clippy::unwrap_used)] // tests and what they share
 
@@ -18,7 +18,7 @@ fn noting(seed: u64) -> Swarm {
     swarm
 }
 
-/// What a node has noted since the last call, in sentences; hellos left out, and numbers of nodes cut to `NODE`.
+/// Events of a node since the last call, as sentences; hellos left out, and numbers of nodes cut to `NODE`.
 fn story(swarm: &mut Swarm, node: usize) -> Vec<String> {
     let noted = std::mem::take(swarm.noted.as_mut().unwrap());
     let of_node = noted.into_iter().filter(|(of, event)| {
@@ -83,7 +83,7 @@ fn a_node_is_followed_from_its_first_hello_to_its_silence() {
     assert!(last.ends_with(" ms after its last hello: it was not heard for its lifetime"), "{last}");
 }
 
-/// What a program gets to know of a departure, as the trace says it.
+/// Reason of a departure as a program gets it, from the trace's.
 fn departure(reason: Reason) -> Departure {
     match reason {
         Reason::Left => Departure::Left,

@@ -71,7 +71,7 @@ impl Discovery {
             return;
         };
         self.log.note(|| trace::Event::AddressProved { node: from, locator: source });
-        // Each hello comes once over each network, in any order: while the locator is heard, too, nothing has moved.
+        // Each hello comes once over each network, in any order: while hellos come from the known locator, too, nothing has moved.
         match self.neighbours.get_mut(&from) {
             Some(known) if known.locator != source && now - known.heard < SAME_HELLO => {
                 if !known.aliases.contains(&source) {

@@ -9,7 +9,7 @@ use crate::trace::{Event, Refusal};
 use crate::wire::NodeId;
 
 impl Discovery {
-    /// What happens and why, as events: start it to keep them, and poll it. An event costs one branch until then.
+    /// Trace of discovery: start it to keep events, and poll it. An event costs one branch until then.
     pub fn trace(&mut self) -> &mut Log<Event> {
         &mut self.log
     }
