@@ -1,4 +1,4 @@
-//! What moving data through a ring costs in one process on one core, beside a plain copy: no other
+//! Cost of moving data through a ring in one process on one core, beside a plain copy: no other
 //! core's cache takes part, so only the work itself shows. Medians in ns, taken in turn.
 //!
 //! `cargo run --release -p noctule-shm-ring --example copies`

@@ -32,9 +32,9 @@ pub(crate) const SOURCE_TIME: usize = 16;
 pub(crate) const LENGTH_AND_USER: usize = 24;
 const SHORT_PAYLOAD: usize = 32;
 const LONG_PAYLOAD: usize = 64;
-/// What cores hand each other.
+/// Cache line: the unit that cores exchange.
 pub(crate) const LINE_BYTES: usize = 64;
-/// What fits into the line of the stamp.
+/// Largest message that fits into the line of the stamp.
 const SHORT_BYTES_MAX: usize = LONG_PAYLOAD - SHORT_PAYLOAD;
 
 // Within a control page.

@@ -1,6 +1,6 @@
 //! The bytes under a ring, seen as atomic words and through racing copies.
 //!
-//! A copy may race with a writer in another process; the stamp tells afterwards whether it did. Plain
+//! A copy may race with a writer in another process; the stamp shows afterwards whether it did. Plain
 //! loads would be undefined behaviour then, and relaxed loads of words do not become vector loads. So
 //! long copies are one `rep movsb`, an instruction the compiler cannot see into and the processor
 //! runs at the speed of its best copy loop; short ones, and those of other processors, go by words.

@@ -160,7 +160,7 @@ impl Reader {
         if newest < position + depth {
             return false;
         }
-        // Positions that were skipped hold no message, so the distance alone does not tell.
+        // Positions that were skipped hold no message, so the distance alone is no sign.
         let Some(last) = self.shared.number_at(newest) else { return false };
         if last.saturating_sub(sample.number) < depth {
             return false;
@@ -246,7 +246,7 @@ impl Reader {
         self.shared.data.low_half(PUBLISHED)
     }
 
-    /// Wakes this reader from another thread, for what the ring does not tell: the writer's end.
+    /// Wakes this reader from another thread, for an event that the ring does not show: the writer's end.
     #[cfg(not(loom))]
     pub fn alarm(&self) -> Alarm {
         Alarm(self.shared.data.clone())
@@ -289,7 +289,7 @@ impl Reader {
             let Some(pin) = Pin::new(&self.shared, position) else {
                 return Err(ReadError::Pins { pins: self.shared.pins });
             };
-            // The stamp would not tell: the writer may have passed the pin before it was set, and open
+            // The stamp would not show it: the writer may have passed the pin before it was set, and open
             // the slot later. What is not too old now, it had not passed.
             if position < self.shared.layout.oldest(self.shared.published()) {
                 self.overtaken(view, attempt);
@@ -307,7 +307,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// Position of the message to read, whose slot said it was complete. Goes past what was skipped
+    /// Position of the message to read, whose slot was marked complete. Goes past what was skipped
     /// or overwritten.
     #[inline]
     fn find(&mut self, view: View) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! The readers of a ring: the writer's side of the control pages.
 //!
 //! Readers come and go through another thread than the one that publishes. The list is behind a
-//! lock; a version beside it, which the writer reads after its fence, tells whether to look.
+//! lock; a version beside it, which the writer reads after its fence, shows whether to look.
 
 use crate::layout::{CONTROL_BYTES, CURSOR, Layout, LayoutError, PINS, PINS_PER_READER, PUBLISHED};
 use crate::memory::Memory;

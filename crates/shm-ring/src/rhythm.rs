@@ -9,7 +9,7 @@ use crate::sync::Ordering;
 pub struct Rhythm(pub(crate) Memory);
 
 impl Rhythm {
-    /// When the last message was published that the writer has said it of
+    /// When the last message was published whose time the writer has stored
     /// ([`Writer::stamp`](crate::Writer::stamp)), on the host's `CLOCK_MONOTONIC`; 0 for none. Its word only: compare
     /// it with the time.
     pub fn written_ns(&self) -> i64 {

@@ -1,4 +1,4 @@
-//! What the protocol is made of, taken from `loom` when it is model-checked.
+//! Synchronisation primitives of the protocol, taken from `loom` when it is model-checked.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{

@@ -1,4 +1,4 @@
-//! What a reader has mapped, and what it finds there: messages by their positions.
+//! A reader's mapping of a ring, and the messages in it by their positions.
 
 use noctule_sys::fork_guard::ForkGuard;
 
@@ -25,7 +25,7 @@ pub enum StartAt {
     /// ([`ReaderTable::next_position`](crate::ReaderTable::next_position)), and before it with the last `history`
     /// messages of then, as far as they are still there.
     From {
-        /// As the writer said; one that is not there yet is ignored.
+        /// As the writer announced it; one that is not there yet is ignored.
         position: u64,
         /// How many messages before it.
         history: u32,
@@ -53,7 +53,7 @@ pub(crate) struct Found {
     pub(crate) length_bytes: usize,
 }
 
-/// What a reader and the samples it lends have together.
+/// State that a reader shares with the samples that it lends.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) data: Memory,

@@ -273,7 +273,7 @@ impl Writer {
         fence(Ordering::Release);
     }
 
-    /// Whether a reader has pinned a position that comes into question here, by the last look if that tells.
+    /// Whether a reader has pinned a position that comes into question here, by the last look if that suffices.
     #[inline]
     fn is_pinned(&mut self, position: u64) -> bool {
         if position < self.settled_until && self.pinned.is_empty() {
