@@ -40,7 +40,7 @@ use station::{Phase, Station};
 /// Most stations of one medium: the tables of pairs grow with the square.
 pub const STATIONS_MAX: usize = 4_096;
 
-/// What the medium is.
+/// Parameters of the medium.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AirSpec {
     /// Band, and with it slot and spaces.
@@ -86,7 +86,7 @@ pub enum Receivers {
     One(usize),
 }
 
-/// What a station wants sent.
+/// Frame that a station has to send.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// To which stations.
@@ -117,7 +117,7 @@ pub struct Reception {
     pub bytes: Arc<[u8]>,
 }
 
-/// What has happened on the medium.
+/// Counters of the medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AirCounters {
     /// Frames sent, attempts counted one by one, without acknowledgements.
@@ -275,7 +275,7 @@ impl Air {
         self.stations[station].busy(now)
     }
 
-    /// What has happened.
+    /// Counters since the start.
     pub fn counters(&self) -> AirCounters {
         self.counters
     }

@@ -11,7 +11,7 @@ use crate::random::Random;
 /// Interval over which the relative drift is constant.
 pub const KNOT: Span = Span::from_ms(100);
 
-/// What a remote clock does relative to the local one. Everything adds up.
+/// Model of a remote clock relative to the local one. Everything adds up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClockModel {
     /// Remote minus local at time zero.

@@ -12,7 +12,7 @@ pub struct Delay {
     /// Everyday jitter on top: gamma distributed with shape 2 and this scale in microseconds, so its
     /// mean is twice the scale. Very small delays are rare, as in measured wake-up times.
     pub jitter_us: f64,
-    /// What some messages suffer on top of that.
+    /// Extra queueing delay of some messages.
     pub queue: Queue,
 }
 

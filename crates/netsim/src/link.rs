@@ -148,12 +148,12 @@ impl Link {
         self.flight.peek().map(|Reverse(flying)| flying.due)
     }
 
-    /// What came in, and what did not reach the air.
+    /// Counters of the transmitter: packets that came in, and packets that were not sent.
     pub fn transmitter(&self) -> &TransmitterStatistics {
         &self.transmitter.statistics
     }
 
-    /// What became of the packets to one receiver; zeros if it does not exist.
+    /// Counters of the packets to one receiver; zeros if it does not exist.
     pub fn channel(&self, receiver: usize) -> ChannelStatistics {
         self.channels.get(receiver).map(|channel| channel.statistics).unwrap_or_default()
     }

@@ -76,7 +76,7 @@ pub struct Network<E> {
     unroutable: u64,
 }
 
-/// What one endpoint did that keeps time from passing.
+/// Why an endpoint keeps time from passing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stuck {
     /// More than [`ROUNDS_MAX`] rounds at one moment.
@@ -169,8 +169,8 @@ impl<E: Endpoint> Network<E> {
         self.run_until(self.now + span, |_| false).map(|_| ())
     }
 
-    /// Lets time pass until `end`, or until `done` says so after the events of a moment. True if
-    /// `done` said so.
+    /// Lets time pass until `end`, or until `done` returns true after the events of a moment. True if
+    /// `done` did.
     pub fn run_until(
         &mut self,
         end: Instant<Truth>,

@@ -26,7 +26,7 @@ pub const SCENARIOS: [&str; 11] = ["A", "B", "C", "D", "E", "F", "F5", "G", "H",
 /// A clock, a path and a schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// What a reader should picture.
+    /// Description for people.
     pub title: &'static str,
     /// The remote clock.
     pub clock: ClockModel,

@@ -42,7 +42,7 @@ pub const FIFO_16550: ReceiveFifo = ReceiveFifo { level_bytes: 8, silence_charac
 /// Most bytes that wait to be taken by the receiver; more are lost as by an overrun.
 pub const RECEIVED_BYTES_MAX: usize = 1 << 20;
 
-/// What a line is.
+/// Parameters of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SerialSpec {
     /// Bits per second, of [`BAUD_RANGE`].
@@ -56,7 +56,7 @@ pub struct SerialSpec {
     pub receive_fifo: Option<ReceiveFifo>,
     /// A USB adapter at the receiver.
     pub adapter: Option<Adapter>,
-    /// What goes wrong on the way.
+    /// Errors of transmission.
     pub noise: Noise,
 }
 
@@ -94,7 +94,7 @@ pub struct ReceiveFifo {
 /// A USB adapter between line and receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Adapter {
-    /// What is not a full packet waits this long from the last packet on: 16 ms as delivered, 1 ms after
+    /// Timer after which less than a full packet is sent, from the last packet on: 16 ms as delivered, 1 ms after
     /// `setserial low_latency`.
     pub latency_timer: Span,
     /// The host asks for packets this often: 1 ms at full speed, 125 µs at high speed.
@@ -353,7 +353,7 @@ impl SerialLine {
         self.statistics
     }
 
-    /// What the line was made as.
+    /// Parameters of the line.
     pub fn spec(&self) -> &SerialSpec {
         &self.spec
     }

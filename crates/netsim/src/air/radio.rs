@@ -1,4 +1,4 @@
-//! What a receiver gets of a transmission: path loss, shadowing, fading, frame errors, fades that last.
+//! Reception of a transmission: path loss, shadowing, fading, frame errors, fades that last.
 //!
 //! Path loss is log-distance with a normal shadowing per pair (Rappaport, "Wireless Communications", 2002, section 4.9);
 //! air to air the exponent is 2.0 to 2.7. A frame's fading is Rice's, coherent over the frame and drawn anew for the

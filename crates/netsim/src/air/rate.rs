@@ -129,7 +129,7 @@ impl Rate {
         Span::from_us(20 + 4 * i64::from(bits.div_ceil(bits_per_symbol)))
     }
 
-    /// What one station without a rival needs for a broadcast of `payload_bytes` of UDP: DIFS, the mean backoff, the
+    /// Time that one station without a rival needs for a broadcast of `payload_bytes` of UDP: DIFS, the mean backoff, the
     /// frame.
     pub fn access_time(self, band: Band, payload_bytes: u32) -> Span {
         let mean_backoff_ns = i64::from(self.least_window()) * band.slot().ns() / 2;

@@ -8,7 +8,7 @@ use super::rate::Band;
 use super::{Frame, Receivers};
 use crate::Truth;
 
-/// What a station does.
+/// State of a station's channel access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Nothing to send.
@@ -92,7 +92,7 @@ impl Station {
         }
     }
 
-    /// The countdown begins, on the grid of slots that all stations that heard the same last transmission share: two stations whose
+    /// The countdown begins, on the grid of slots that all stations that received the same last transmission share: two stations whose
     /// frames come within one slot collide.
     pub(super) fn resume(&mut self, now: Instant<Truth>, band: Band) {
         let first = self.idle_since + band.difs();

@@ -8,7 +8,7 @@ use super::spec::{Advance, Impairments, Reorder};
 use crate::Truth;
 use crate::random::Random;
 
-/// What became of the packets to one receiver: once none is under way any more,
+/// Fates of the packets to one receiver: once none is under way any more,
 /// `sent + duplicated = delivered + lost + flight_full`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ChannelStatistics {
@@ -72,7 +72,7 @@ impl Channel {
         self.impairments = impairments;
     }
 
-    /// What becomes of a packet whose sending ended at `sent`; `None` if it is lost.
+    /// Arrival of a packet whose sending ended at `sent`; `None` if it is lost.
     pub(super) fn pass(&mut self, sent: Instant<Truth>, length_bytes: usize) -> Option<Arrival> {
         let index = self.statistics.sent;
         self.statistics.sent += 1;

@@ -1,4 +1,4 @@
-//! What a link is asked to be. The text form is `docs/spec/link-text.md`, read in the module beside.
+//! Specification of a link. The text form is `docs/spec/link-text.md`, read in the module beside.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct LinkSpec {
 pub struct Direction {
     /// From the start on.
     pub initial: Impairments,
-    /// What replaces it, in the order of time.
+    /// Changes of it, in the order of time.
     pub script: Vec<ScriptStep>,
 }
 
@@ -64,7 +64,7 @@ pub struct Impairments {
     pub queue: QueueLimit,
     /// Room in packets; `None` leaves it at the emulator's own limit.
     pub queue_packets: Option<u32>,
-    /// What exceeds it is dropped at once instead of waiting; before the queue.
+    /// Limit of the rate: packets in excess are dropped at once instead of waiting; before the queue.
     pub police: Option<Policer>,
     /// Bytes each packet costs beyond its own: preamble, checks, gaps.
     pub overhead_bytes: u16,
@@ -153,15 +153,15 @@ pub enum Reorder {
 /// A recording and how it is gone through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
-    /// What is played; at its end it begins anew.
+    /// The recording; at its end it begins anew.
     pub recording: Arc<Recording>,
-    /// What it was called in the specification.
+    /// Its name in the specification.
     pub name: String,
     /// By time or by packets.
     pub advance: Advance,
 }
 
-/// What moves a recording on.
+/// How a recording advances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Advance {
     /// Time since the start.
@@ -200,9 +200,9 @@ pub enum SpecError {
     Value {
         /// Setting.
         key: &'static str,
-        /// What was written.
+        /// Its text.
         value: String,
-        /// What may be written instead.
+        /// Values that are allowed.
         way_out: &'static str,
     },
     /// A setting twice in one section.
@@ -225,7 +225,7 @@ pub enum SpecError {
     /// A recording could not be had.
     #[error("replay={name}: {why}")]
     Replay {
-        /// What was written.
+        /// Its name in the specification.
         name: String,
         /// Why, with the way out.
         why: ReplayError,

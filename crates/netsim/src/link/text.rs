@@ -136,7 +136,7 @@ impl Reader<'_> {
             }
             changes.push((key, value));
         }
-        // What moves a recording is said of the recording, wherever in the section it stands.
+        // Options of a recording apply to it wherever in the section they are.
         changes.sort_by_key(|(key, _)| *key == "replay_by");
         let Reader { spec, recordings, .. } = self;
         let both = [(place.a_to_b, &mut spec.a_to_b), (place.b_to_a, &mut spec.b_to_a)];

@@ -9,7 +9,7 @@ use super::spec::Impairments;
 use crate::Truth;
 use crate::random::Random;
 
-/// What came to a transmitter, and what it did not send. Every packet is in exactly one of
+/// Counters of a transmitter's packets. Every packet is in exactly one of
 /// `queue_full`, `policed`, `down`, `too_long` and those handed to the channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransmitterStatistics {
@@ -31,7 +31,7 @@ pub struct TransmitterStatistics {
     pub queue_peak: Span,
 }
 
-/// What a policer counts in: billionths of a bit, so that a rate times nanoseconds is whole.
+/// Unit of a policer's account: billionths of a bit, so that a rate times nanoseconds is whole.
 const BIT: u128 = 1_000_000_000;
 
 #[derive(Debug)]

@@ -47,7 +47,7 @@ fn changes(from: &Impairments, to: &Impairments) -> String {
     let before = settings(from);
     let words = settings(to).into_iter().zip(before).filter(|(new, old)| new != old);
     let mut words: Vec<String> = words.map(|(new, _)| new).collect();
-    // Replaced recordings are played by time unless said again.
+    // Replaced recordings are played by time unless the text has it again.
     if to.replay != from.replay
         && let Some(replay) = &to.replay
     {
