@@ -47,7 +47,7 @@ struct SharedAir {
     busy: Mutex<Vec<Span>>,
 }
 
-/// What has happened on a live air.
+/// Counters of a live air.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AirReport {
     /// The model's counters.
@@ -119,7 +119,7 @@ impl LiveAir {
         node_address(node)
     }
 
-    /// What has happened until a moment ago.
+    /// Counters as of a moment ago.
     pub fn report(&self) -> AirReport {
         *self.shared.report.lock().unwrap_or_else(PoisonError::into_inner)
     }

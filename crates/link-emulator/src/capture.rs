@@ -1,4 +1,4 @@
-//! What each node saw, as pcap files.
+//! Captures of each node's packets, as pcap files.
 //!
 //! One file per node, as a tool at its interface would write it: what it sent at the time it was
 //! sent, what it got at the time it got it. Nanosecond pcap, link type RAW (101): bare IP packets.

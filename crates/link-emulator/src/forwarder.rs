@@ -48,7 +48,7 @@ pub(crate) const PRIORITY: u32 = 40;
 /// The longest sleep, so that no arithmetic of times matters.
 pub(crate) const SLEEP_MAX: Span = Span::from_s(10);
 
-/// What a link is to be.
+/// Parameters of a link.
 #[derive(Clone, Debug)]
 pub struct ForwarderSettings {
     /// The model.
@@ -184,7 +184,7 @@ impl Forwarder {
         &self.addresses
     }
 
-    /// What has happened so far.
+    /// Counters since the start.
     pub fn report(&self) -> Result<Report, ForwarderError> {
         self.ask(Command::Report)
     }

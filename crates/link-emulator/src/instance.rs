@@ -31,7 +31,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: usize = 200 << 10;
 const QUESTION_BYTES_MAX: usize = 16;
 
-/// What can go wrong with a named link.
+/// Errors of a named link.
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceError {
     /// A name that could be mistaken.
@@ -48,9 +48,9 @@ pub enum InstanceError {
     Node {
         /// The link.
         link: String,
-        /// What was asked for.
+        /// The name of the node asked for.
         node: String,
-        /// What there is.
+        /// The nodes that it has.
         nodes: String,
     },
     /// No namespace.
@@ -79,7 +79,7 @@ pub enum InstanceError {
     Forwarder(#[from] ForwarderError),
 }
 
-/// What the state directory says of a link.
+/// Record of a link in the state directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// Its name.
@@ -88,7 +88,7 @@ pub struct State {
     pub process: u32,
     /// When that started, in clock ticks since boot.
     pub start_time_ticks: u64,
-    /// What it was asked to be, written out.
+    /// Its specification as text.
     pub spec: String,
     /// Of its random numbers.
     pub seed: u64,
@@ -132,7 +132,7 @@ impl Instance {
         Ok(Instance { state, namespaces, forwarder, listener })
     }
 
-    /// What there is to say of it.
+    /// Its record in the state directory.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -201,7 +201,7 @@ pub fn list() -> Result<Vec<State>, InstanceError> {
     reclaim()
 }
 
-/// What a link has done so far.
+/// Counters of a link since its start.
 pub fn report(name: &str) -> Result<Report, InstanceError> {
     let state = state(name)?;
     let answer = ask(&state, b"report")?;

@@ -1,4 +1,4 @@
-//! What the emulator adds to the delay it was asked for.
+//! Excess of the emulator's delay over the delay asked for.
 //!
 //! A sender in one namespace, a receiver in the other, one clock. The kernel stamps each datagram
 //! when the forwarder hands it over, so neither the receiver's waking nor its reading is in the
@@ -25,7 +25,7 @@ const INTERVAL_NS: i64 = 4_000_000;
 const TIMEOUT_NS: i64 = 1_000_000_000;
 const PORT: u16 = 7_401;
 
-/// What was added to one delay.
+/// Excess over one delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Precision {
     /// Asked for.

@@ -1,4 +1,4 @@
-//! What a live link has done so far, for people and as JSON.
+//! Counters of a live link since its start, for people and as JSON.
 
 use hdrhistogram::Histogram;
 use noctule_netsim::link::{ChannelStatistics, Link};
@@ -72,7 +72,7 @@ pub struct NodeReport {
     pub to: Vec<ChannelReport>,
 }
 
-/// What became of packets from one node to another.
+/// Counters of the packets from one node to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelReport {
     /// The receiver.

@@ -149,7 +149,7 @@ impl SerialPump {
         self.ask(Command::Plug)
     }
 
-    /// What has happened so far.
+    /// Counters since the start.
     pub fn report(&self) -> Result<SerialReport, SerialError> {
         self.ask(Command::Report)
     }

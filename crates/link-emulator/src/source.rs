@@ -37,7 +37,7 @@ pub enum RecordingFileError {
         path: PathBuf,
         /// The system's reason.
         error: io::Error,
-        /// What would do.
+        /// The file or content needed instead.
         needed: &'static str,
     },
     /// A file holds something else.
@@ -45,15 +45,15 @@ pub enum RecordingFileError {
     Content {
         /// The name.
         path: PathBuf,
-        /// What is wrong.
+        /// The error in the content.
         why: ContentError,
     },
-    /// What a folder holds is no recording.
+    /// The files of a folder are no recording.
     #[error(transparent)]
     Recording(#[from] RecordingError),
 }
 
-/// What is wrong with the content of a recording's file.
+/// Errors in the content of a recording's file.
 #[derive(Debug, thiserror::Error)]
 pub enum ContentError {
     /// No CSV.
