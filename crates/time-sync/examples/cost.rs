@@ -1,4 +1,4 @@
-//! What an estimator costs: bytes of state, and nanoseconds per exchange on this machine.
+//! Cost of an estimator: bytes of state, and nanoseconds per exchange on this machine.
 //!
 //! A figure, not a test: run it with `cargo run --release -p noctule-time-sync --example cost`.
 

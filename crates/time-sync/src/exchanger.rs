@@ -27,7 +27,7 @@ use crate::exchange::{Exchange, Local, Remote, State};
 
 /// Requests that may wait for their replies at once; one more and the oldest is given up.
 pub const PENDING_LIMIT: usize = 8;
-/// Finished requests that are remembered, to tell a duplicate or a late reply from a forged one.
+/// Finished requests that are remembered, to distinguish a duplicate or a late reply from a forged one.
 const FINISHED_LIMIT: usize = 32;
 /// Requests in a burst.
 const BURST: u32 = 8;

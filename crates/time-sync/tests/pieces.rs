@@ -1,4 +1,4 @@
-//! What `offline::align` makes of the traces of `vectors/time-sync`, to the last bit.
+//! Results of `offline::align` on the traces of `vectors/time-sync`, to the last bit.
 //!
 //! `vectors/time-sync/pieces/NAME.csv` holds one row per piece: from, to, offset (ns), the bits of the
 //! drift in ppm, clearance (ns). The Python package reads the same files. After a deliberate change run

@@ -1,4 +1,4 @@
-//! What is proven: intervals that causality puts around the offset.
+//! Proven bounds: intervals that causality puts around the offset.
 //!
 //! In real time the four events of an exchange follow each other. Let θ(x) be the offset (remote −
 //! local) when the local clock shows x, and let it change by at most ρ per local nanosecond.

@@ -1,4 +1,4 @@
-//! What is learnt about the path: its least round trip, and which summary of a block is steadiest.
+//! Statistics of the path: its least round trip, and which summary of a block is steadiest.
 
 use super::block::{Edges, LARGEST};
 use crate::fixed::{div_shift, mul_shift, root, square_shift};
