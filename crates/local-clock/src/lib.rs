@@ -2,8 +2,8 @@
 //!
 //! # Problem
 //!
-//! Whether a clock was estimated well can only be said where the truth is known, and two real clocks
-//! never tell it. A robot's bench has one machine, and its clocks agree.
+//! The error of a clock's estimate can only be measured where the truth is known, and two real clocks
+//! never show it. A robot's bench has one machine, and its clocks agree.
 //!
 //! # Approach
 //!
@@ -78,13 +78,13 @@ impl LocalClock {
         self
     }
 
-    /// What this clock shows at `raw`; `C` says whose clock it is.
+    /// Reading of this clock at `raw`; `C` is the type of whose clock it is.
     #[inline]
     pub fn at<C>(&self, raw: Instant<Raw>) -> Instant<C> {
         raw.translate(self.ahead_of_raw(raw))
     }
 
-    /// What this clock shows now.
+    /// Reading of this clock now.
     #[inline]
     pub fn now<C>(&self) -> Instant<C> {
         self.at(now())
@@ -151,7 +151,7 @@ impl LocalClock {
     }
 }
 
-/// What is wrong with the text of a clock.
+/// Errors in the text of a clock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClockError {
     /// A part is none of the known ones.
