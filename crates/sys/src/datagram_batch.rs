@@ -71,7 +71,7 @@ impl Control {
         end
     }
 
-    /// What the kernel is to know of a run, and how many bytes that takes.
+    /// Writes the control messages of a run; returns their length in bytes.
     fn describe(&mut self, run: &Run<'_>) -> usize {
         let mut used = 0;
         if run.is_segmented() {
@@ -90,10 +90,10 @@ impl Control {
     }
 }
 
-/// Sends up to [`RUNS_MAX`] runs and says how many the kernel took; it never waits. One is sent for what one costs.
+/// Sends up to [`RUNS_MAX`] runs and returns how many the kernel took; it never waits. One is sent for what one costs.
 ///
 /// # Errors
-/// What the kernel says of the first run, if it took none: `WouldBlock` if the socket's buffer is full, `EINVAL` or `EIO` if it
+/// The kernel's error for the first run, if it took none: `WouldBlock` if the socket's buffer is full, `EINVAL` or `EIO` if it
 /// cannot cut the run into datagrams, `EMSGSIZE` if the datagrams are too long for the line.
 pub fn send_runs(socket: &UdpSocket, runs: &[Run<'_>]) -> io::Result<usize> {
     match Call::of(runs) {
@@ -186,7 +186,7 @@ pub fn is_not_segmented(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE | libc::EOPNOTSUPP))
 }
 
-/// What the kernel has taken from this socket and not sent yet (`SIOCOUTQ`), bytes as it counts memory: about twice those
+/// Length of the socket's send queue in the kernel (`SIOCOUTQ`), bytes as it counts memory: about twice those
 /// of short datagrams.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ const fn get_axis(axis: u16) -> libc::c_ulong {
     libc::_IOR::<libc::input_absinfo>(b'E' as u32, 0x40 + axis as u32) as libc::c_ulong
 }
 
-/// What the driver states of the axis `ABS_*`; `None` if the file is no input device or has no such axis.
+/// Range, rest zone and scale of the axis `ABS_*`, as the driver gives them; `None` if the file is no input device or has no such axis.
 ///
 /// # Errors
 ///
