@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// What is left of received bytes. Integers are little-endian.
+/// Rest of received bytes, to be read. Integers are little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes<'a> {
     rest: &'a [u8],
@@ -27,7 +27,7 @@ impl<'a> Bytes<'a> {
         Bytes { rest: bytes }
     }
 
-    /// What has not been read.
+    /// The unread bytes.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest

@@ -1,4 +1,4 @@
-//! What every protocol core needs and none should have of its own.
+//! Parts that every protocol core needs and none should have of its own.
 //!
 //! - [`Bytes`]: a reader of received bytes that never reads beyond them.
 //! - [`SplitMix64`]: numbers that look random and are the same for the same seed.
