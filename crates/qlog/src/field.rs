@@ -19,7 +19,7 @@ pub type FieldsOfFile<'a, 'f> = dyn Fn(&str) -> Option<Field<'a>> + 'f;
 /// Takes each field of an event, its name first.
 pub type Put<'p> = dyn FnMut(&'static str, Field<'_>) + 'p;
 
-/// What can be a field of an event.
+/// A type that a field of an event can have.
 pub trait Value {
     /// Hands it to `put` under this name.
     fn put(&self, key: &'static str, put: &mut Put<'_>);

@@ -1,4 +1,4 @@
-//! What the cores decide, as events: kept while they are wanted, written as a file, read back as sentences.
+//! Trace events of the cores: kept while they are wanted, written as a file, read back as sentences.
 //!
 //! # Problem
 //!

@@ -36,7 +36,7 @@ impl<E> Log<E> {
         self.0.is_some()
     }
 
-    /// What is noted from now on happens at `now`.
+    /// Sets the time of the events that follow.
     #[inline]
     pub fn at(&mut self, now: Instant<Local>) {
         if let Some(kept) = &mut self.0 {

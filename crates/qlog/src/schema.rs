@@ -1,4 +1,4 @@
-//! What the events of one core are called, and what they say.
+//! Schema of one core's events: their names and their sentences.
 
 use std::fmt::Write as _;
 

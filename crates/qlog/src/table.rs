@@ -36,8 +36,8 @@ macro_rules! reasons {
     };
 }
 
-/// Writes the events of a core once: as variants, as names and fields of a file, and as sentences. In a sentence `{field}` stands for
-/// the value of a field, and `{trigger}` for the reason in words.
+/// Writes the events of a core once: as variants, as names and fields of a file, and as sentences. In a sentence `{field}` is replaced by
+/// the value of a field, and `{trigger}` by the reason in words.
 #[macro_export]
 macro_rules! events {
     (
