@@ -10,11 +10,11 @@ pub struct Frame<'a> {
     pub source: u8,
     /// Whom it is for.
     pub destination: u8,
-    /// What it carries, at least one byte.
+    /// Its payload, at least one byte.
     pub payload: &'a [u8],
 }
 
-/// What became of the bytes. Each saturates.
+/// Counters of frames, and of bytes and frames that were dropped, by reason. Each saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Whole frames.
@@ -44,7 +44,7 @@ pub struct Decoder {
     counters: Counters,
 }
 
-/// What the next byte is.
+/// Meaning of the next byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaits {
     Begin,
@@ -91,7 +91,7 @@ impl Decoder {
         (self.awaits, self.escaped) = (Awaits::Begin, false);
     }
 
-    /// What became of the bytes so far.
+    /// Counters since the start.
     pub fn counters(&self) -> Counters {
         self.counters
     }

@@ -34,7 +34,7 @@ pub use encoder::{NoRoom, encode, encoded_bytes_max};
 pub const BEGIN: u8 = 0x7E;
 /// Announces a byte with bit 5 flipped.
 pub const ESCAPE: u8 = 0x7D;
-/// What is flipped in an escaped byte.
+/// Bit that is flipped in an escaped byte.
 pub(crate) const FLIP: u8 = 0x20;
 /// Address of an agent on a serial line.
 pub const AGENT_ADDRESS: u8 = 0;

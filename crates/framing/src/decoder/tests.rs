@@ -79,7 +79,7 @@ proptest! {
         prop_assert_eq!(payloads(&mut Decoder::new(PAYLOAD_BYTES_MAX), &line, piece), sent);
     }
 
-    /// What a checksum cannot see (one frame in 65,536 made of noise) is excluded by looking for the
+    /// Frames made of noise that a checksum cannot recognise (one in 65,536) are excluded by looking for the
     /// real frames in order among those found.
     #[test]
     fn noise_between_frames_costs_no_frame(
