@@ -54,7 +54,7 @@ fn micros(bound: Span) -> String {
     format!("{:.0} us", (bound.ns() as f64 / 1e3).ceil())
 }
 
-/// What the clocks say at one moment.
+/// Readings of both clocks at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
     /// The time of day in nanoseconds.

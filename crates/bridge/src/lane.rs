@@ -54,7 +54,7 @@ impl<P: Send + 'static> Lane<P> {
         self.numbers.contains(&number)
     }
 
-    /// What wakes the thread.
+    /// Handle that wakes the thread.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }

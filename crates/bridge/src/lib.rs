@@ -1,4 +1,4 @@
-//! What bridges between a Noctule bus and other networks have in common.
+//! Common parts of the bridges between a Noctule bus and other networks.
 //!
 //! # Problem
 //!

@@ -1,9 +1,9 @@
-//! What several writers of a topic offer together.
+//! Joint offer of several writers of a topic.
 
 use noctule::{Durability, Qos, Reliability};
 use noctule_timebase::Span;
 
-/// What all of these offer; `None` of none.
+/// The weakest QoS of all offers; `None` of none.
 pub fn weakest(offers: &[Qos]) -> Option<Qos> {
     let all = |limit: fn(&Qos) -> Option<Span>| {
         offers.iter().map(limit).collect::<Option<Vec<_>>>().and_then(|limits| limits.into_iter().max())

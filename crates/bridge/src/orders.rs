@@ -1,4 +1,4 @@
-//! What the planning thread asks of a thread that passes samples.
+//! Orders of the planning thread to a thread that passes samples.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// A thread that passes samples answers within this time, unless it is gone by a bug.
 pub const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
-/// What to do.
+/// An order.
 #[derive(Debug)]
 pub enum Order<P> {
     /// Pass samples of this route, too, under a number that no other has.

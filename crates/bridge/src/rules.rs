@@ -6,7 +6,7 @@
 /// knows nothing of them, its samples come on the topic itself.
 const NEVER: [&str; 5] = ["ros_discovery_info", "rq/*", "rr/*", "*/_buf_cpu", "*/_buf/*"];
 
-/// Names that are exchanged, and names that are not. `*` stands for any number of characters, `/` too.
+/// Names that are exchanged, and names that are not. `*` matches any number of characters, `/` too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     /// Only these; all if there are none.

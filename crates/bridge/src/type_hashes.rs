@@ -57,7 +57,7 @@ impl TypeHashes {
         due.min()
     }
 
-    /// What is known.
+    /// ROS 2's hash as text, by the hash of the bus; of the types described so far.
     pub fn known(&self) -> &BTreeMap<u64, String> {
         &self.known
     }
