@@ -92,7 +92,7 @@ const RESULT: c_int = 4;
 const FAILED: c_int = 5;
 const CANCEL: c_int = 6;
 
-/// What the options say; those of the other end are without effect.
+/// Settings by the options; those of the other end are without effect.
 struct Settings {
     types: ActionTypes,
     payload_bytes_max: Option<u32>,

@@ -1,4 +1,4 @@
-//! What callers pass, made safe to use or refused.
+//! Arguments of callers, made safe to use or refused.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use noctule_timebase::Span;
 
 use crate::failure::Failure;
 
-/// What a handle or a result points to.
+/// The object behind a handle or a result.
 ///
 /// # Safety
 /// `pointer` is null or valid for `'a`, and nothing else uses it meanwhile.

@@ -1,4 +1,4 @@
-//! What a call returns: a code, and a sentence that its thread can ask for.
+//! Result of a call: a code, and a sentence that its thread can ask for.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
@@ -40,7 +40,7 @@ pub(crate) struct Failure {
     sentence: String,
 }
 
-/// What a call did: [`OK`], [`NOTHING`] or a count.
+/// Result of a call without a failure: [`OK`], [`NOTHING`] or a count.
 pub(crate) type Outcome = Result<c_int, Failure>;
 
 impl Failure {

@@ -143,7 +143,7 @@ pub unsafe extern "C" fn noctule_endpoints(
     })
 }
 
-/// What came and went.
+/// Counters of a node.
 ///
 /// # Safety
 /// As the header says.
@@ -187,7 +187,7 @@ pub struct LinkCounters {
     delivered: u64,
 }
 
-/// What went to a node of another host and came from it.
+/// Counters of the link to a node of another host.
 ///
 /// # Safety
 /// As the header says.

@@ -315,7 +315,7 @@ pub unsafe extern "C" fn noctule_subscriber_descriptor(subscriber: *mut Subscrib
     })
 }
 
-/// What was seen of the topic so far.
+/// Statistics of the topic since the subscriber was opened.
 ///
 /// # Safety
 /// As the header says.

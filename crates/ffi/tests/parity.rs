@@ -1,4 +1,4 @@
-//! What each language has of the library: `docs/guide/languages.md` shows the table, and this derives it from the code.
+//! Coverage of the library by each language: `docs/guide/languages.md` shows the table, and this derives it from the code.
 //!
 //! A name in the table must be in its language's sources, and every function of the C header must be in the table: an author that adds one says
 //! what it is in the other languages. With `NOCTULE_WRITE=1` the document is written anew.
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What it is, and its name in Rust, C, C++ and Python; `-` where the language has none.
+/// Function, and its name in Rust, C, C++ and Python; `-` where the language has none.
 const ROWS: &[[&str; 5]] = &[
     ["start a node", "Node::open", "noctule_node_open", "Node", "Node"],
     ["close a node", "Drop", "noctule_node_close", "~Node", "close"],
@@ -308,7 +308,7 @@ const WHY_NOT: &[(&str, &str)] = &[
     ),
 ];
 
-/// What is public in Rust and in no row, and why. Everything else that a node, its endpoints and their builders can do is in a row.
+/// Names that are public in Rust and in no row, and why. Everything else that a node, its endpoints and their builders can do is in a row.
 const NOT_IN_TABLE: &[(&str, &str)] = &[
     ("builder", "how Rust gives options"),
     ("new", "`Node::open` without options"),
@@ -332,7 +332,7 @@ const OTHER_MEANINGS: &[(&str, &str, &str)] = &[
     ("Python", "qos", "of the glue alone"),
 ];
 
-/// What stands before a function's word in C.
+/// Prefixes of a function's word in C.
 const C_OBJECTS: &[&str] = &[
     "noctule_",
     "noctule_node_",
@@ -396,7 +396,7 @@ fn has_word(text: &str, name: &str) -> bool {
     })
 }
 
-/// What stands for a name in the code: C++'s destructors are those of its classes, and Rust's methods have a type in front.
+/// The form of a name in the code: C++'s destructors are those of its classes, and Rust's methods have a type in front.
 fn in_code(name: &str) -> &str {
     let name = name.strip_prefix('~').unwrap_or(name);
     name.rsplit("::").next().unwrap_or(name)
