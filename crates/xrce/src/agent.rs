@@ -23,7 +23,7 @@ pub const MESSAGE_BYTES_LEAST: u16 = 32;
 /// Properties in CREATE_CLIENT that are looked at.
 const PROPERTIES_MAX: u32 = 16;
 
-/// What there is to say about a client.
+/// State and counters of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientFigures {
     /// Its key.
@@ -38,9 +38,9 @@ pub struct ClientFigures {
     pub messages_in: u64,
     /// Messages to it.
     pub messages_out: u64,
-    /// What it has created.
+    /// Objects that it has created.
     pub objects: usize,
-    /// It is a client of ours, which tells when samples were measured.
+    /// It is a client of ours, which reports when samples were measured.
     pub is_ours: bool,
 }
 
@@ -207,7 +207,7 @@ impl Agent {
         self.alarms.first().map(|(at, _)| *at)
     }
 
-    /// What became of messages.
+    /// Counters of messages.
     pub fn counters(&self) -> Counters {
         self.agent.counters
     }

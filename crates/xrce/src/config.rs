@@ -1,10 +1,10 @@
-//! What an agent allows.
+//! Limits and settings of an agent.
 
 use std::num::NonZeroU16;
 
 use noctule_timebase::Span;
 
-/// What an agent allows.
+/// Limits and settings of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentConfig {
     /// Clients at once; the one that has been silent longest makes room. Default 256.

@@ -33,7 +33,7 @@ impl References {
     /// `replier` with an attribute `profile_name`, inside `dds` and `profiles` or not.
     ///
     /// # Errors
-    /// What is wrong with the XML, in a sentence.
+    /// The error in the XML, in a sentence.
     pub fn from_xml(text: &str) -> Result<References, xml::XmlError> {
         let objects = xml::objects(text)?;
         let named = objects.into_iter().filter_map(|object| {

@@ -74,7 +74,7 @@ impl DataReader {
         DataReader { samples_max: usize::from(SERVICE_SAMPLES_MAX), ..DataReader::new(None) }
     }
 
-    /// What the client asks for from now on.
+    /// Sets the client's request for data; `None`: none.
     pub(crate) fn handle_request(&mut self, request: Option<Request>) {
         self.request = request;
     }

@@ -1,4 +1,4 @@
-//! What a client wants an object to be.
+//! Descriptions of the objects that a client creates.
 
 use crate::wire::ObjectId;
 
@@ -31,7 +31,7 @@ pub struct Qos {
 }
 
 impl Qos {
-    /// What DDS gives a writer (true) or a reader (false) that says nothing.
+    /// Default QoS in DDS of a writer (true) or a reader (false).
     pub(crate) fn of_silence(writer: bool) -> Qos {
         Qos { reliable: writer, transient_local: writer, depth: None, deadline_ms: None, lifespan_ms: None }
     }
@@ -63,7 +63,7 @@ pub struct Service {
     pub reply: Topic,
 }
 
-/// What an object is to be.
+/// Description of an object to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Description {
     Participant {

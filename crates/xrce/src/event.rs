@@ -1,4 +1,4 @@
-//! What goes in and comes out of an agent beside bytes: addresses, stamps, endpoints, events, counters.
+//! Inputs and outputs of an agent beside bytes: addresses, stamps, endpoints, events, counters.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -80,7 +80,7 @@ pub struct Endpoint {
     pub topic: Topic,
     /// Offered or requested.
     pub qos: Qos,
-    /// Each sample begins with the 24 bytes that tell whose request it belongs to.
+    /// Each sample begins with the 24 bytes that name the request it belongs to.
     pub is_service: bool,
 }
 
@@ -93,7 +93,7 @@ pub struct Sample {
     pub is_little_endian: bool,
 }
 
-/// What an agent tells its driver.
+/// Event that an agent reports to its driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A client began a session, or came back from silence.
@@ -103,7 +103,7 @@ pub enum Event {
         /// Where it is.
         address: ClientAddress,
     },
-    /// A client said what it is called.
+    /// A client announced its name.
     Named {
         /// Its key.
         client: ClientKey,
@@ -171,7 +171,7 @@ pub struct Exchange {
 /// Why a client has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
-    /// It said so.
+    /// It announced that it leaves.
     Left,
     /// It was silent, and did not answer either. Its objects are kept for its return.
     Silent,
@@ -187,11 +187,11 @@ pub enum Gone {
 pub struct Transmit {
     /// Its destination.
     pub to: ClientAddress,
-    /// The message tells when it was sent: see [`Agent::handle_departure`](crate::Agent::handle_departure).
+    /// The message carries the time when it was sent: see [`Agent::handle_departure`](crate::Agent::handle_departure).
     pub stamp: Option<Departure>,
 }
 
-/// A message that tells when it was sent.
+/// A message that carries the time when it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
     pub(crate) client: ClientKey,
@@ -209,7 +209,7 @@ pub(crate) fn time_octets<C>(instant: Instant<C>) -> [u8; 8] {
     octets
 }
 
-/// What became of messages. Each saturates.
+/// Counters of messages. Each saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Messages that arrived.

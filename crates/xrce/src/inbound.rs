@@ -12,18 +12,18 @@ pub const AHEAD_MAX: u16 = 16;
 pub(crate) struct Inbound {
     /// Number of the message to be handled next.
     expected: u16,
-    /// One behind the highest number heard of.
+    /// One behind the highest number announced or received.
     end: u16,
-    /// What follows a gap, by its distance from number 0 of the stream.
+    /// Messages behind a gap, by their distance from number 0 of the stream.
     ahead: BTreeMap<u16, Vec<u8>>,
-    /// A place beyond ours that the client says it begins at; accepted when it says so twice.
+    /// A first number beyond ours that the client announced; accepted when announced twice.
     leap: Option<u16>,
     assembly: Assembly,
     /// The client is to get an acknowledgement of what has arrived.
     pub(crate) ack_due: bool,
 }
 
-/// What became of a message.
+/// Result of receiving a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// It is the next one: handle it.

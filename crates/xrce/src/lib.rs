@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //!
-//! Boards and flight controllers speak DDS-XRCE to an agent that stands for them on the network. The
+//! Boards and flight controllers speak DDS-XRCE to an agent that takes part in the network for them. The
 //! agent is usually a process of its own: one more hop, one more thing to start, and silent about how late
 //! data are. Its clients cannot be changed, so all they expect, written down or not, must be kept.
 //!

@@ -1,4 +1,4 @@
-//! What one client has created.
+//! Objects that one client has created.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(crate) struct Object {
     pub(crate) reading: Option<DataReader>,
 }
 
-/// What a change opened and closed.
+/// Endpoints that a change opened and closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Difference {
     pub(crate) closed: Vec<(EndpointId, Direction)>,

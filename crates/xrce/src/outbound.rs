@@ -47,7 +47,7 @@ const PROBES_MAX: u32 = 5;
 /// A piece that was repeated so often, while the client says that it misses it, is one that the client cannot hold.
 const REPEATS_MAX: u32 = 32;
 
-/// What is known of how a client takes the pieces of a sample.
+/// How a client holds the pieces of a sample until the last has come, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holding {
     /// Nothing: how many it holds is found by a probe.
@@ -93,7 +93,7 @@ pub(crate) struct Outbound {
     probes: Option<u32>,
     /// The reader of the sample in pieces that was put on its way last.
     reader: ObjectId,
-    /// It has been said that the client cannot hold that sample.
+    /// It has been reported that the client cannot hold that sample.
     is_stuck: bool,
     heartbeat_at: Option<Instant<Local>>,
     heartbeat_after: Span,
@@ -121,7 +121,7 @@ enum Waiting {
     Pieces(ObjectId, Vec<Vec<u8>>),
 }
 
-/// What an ACKNACK brought.
+/// Result of processing an ACKNACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// The client cannot hold a sample: its reader and how many bytes its pieces have.
@@ -277,7 +277,7 @@ impl Outbound {
         Outcome { undeliverable: self.find_stuck() }
     }
 
-    /// A sample in more pieces than the window is wide that does not get on: the client holds fewer than it is said to. Nothing else can
+    /// A sample in more pieces than the window is wide that does not get on: the client holds fewer than configured. Nothing else can
     /// get on then until it begins anew, for it holds the beginning.
     fn find_stuck(&mut self) -> Option<(ObjectId, usize)> {
         let next = self.flight.get(self.acknowledged)?;

@@ -30,7 +30,7 @@ pub const STREAMS_MAX: usize = 8;
 pub const CONTROL_MAX: usize = 16;
 /// Answers on one best-effort stream that wait to be sent.
 pub const BEST_EFFORT_MAX: usize = 64;
-/// Departures remembered until the client tells when they arrived.
+/// Departures remembered until the client reports when they arrived.
 const DEPARTURES_MAX: usize = 8;
 /// Events that wait for [`Agent::poll_event`](crate::Agent::poll_event).
 pub const EVENTS_MAX: usize = 1 << 14;
@@ -44,7 +44,7 @@ const SILENCE_MAX: Span = Span::from_s(30);
 /// The network does not keep a copy of a message for longer, and no client starts again so soon.
 const COPY_AGE_MAX: Span = Span::from_ms(100);
 
-/// What all sessions of an agent share.
+/// State that all sessions of an agent share.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentContext {
     pub(crate) config: AgentConfig,
@@ -113,7 +113,7 @@ pub(crate) struct Session {
     began: (Instant<Local>, Introduction, u64),
 }
 
-/// When a message left, as it tells the client and by the agent's clock.
+/// When a message left, as reported to the client and by the agent's clock.
 #[derive(Clone, Copy, Debug)]
 struct SentTimestamp {
     octets: [u8; 8],
@@ -132,11 +132,11 @@ struct BestEffort {
 enum Control {
     /// A whole submessage.
     Submessage(Vec<u8>),
-    /// A reply that tells when it was sent.
+    /// A reply that carries the time when it was sent.
     Time { received: Instant<Wall>, originated: [u8; 8] },
 }
 
-/// What a client says of itself in CREATE_CLIENT.
+/// Content of CREATE_CLIENT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Introduction {
     pub(crate) key: ClientKey,
@@ -264,7 +264,7 @@ impl Session {
         }
     }
 
-    /// Notes when a message left that tells so.
+    /// Notes when a message left that carries its time.
     pub(crate) fn handle_departure(&mut self, stamp: [u8; 8], departed: Instant<Local>) {
         if self.departures.len() == DEPARTURES_MAX {
             self.departures.pop_front();

@@ -98,7 +98,7 @@ impl fmt::Display for ObjectId {
     }
 }
 
-/// What a client can create.
+/// Kinds of object that a client can create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// A member of one DDS domain.
@@ -146,7 +146,7 @@ pub(crate) enum Status {
     Mismatch = 0x81,
     /// It is there, and neither reuse nor replacement was asked for.
     AlreadyExists = 0x82,
-    /// What it refers to (parent, topic, profile) is not there.
+    /// An object that it refers to (parent, topic, profile) is not there.
     UnknownReference = 0x84,
     /// Bytes or XML that say nothing.
     InvalidData = 0x85,

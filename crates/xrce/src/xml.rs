@@ -55,7 +55,7 @@ impl XmlObject {
         }
     }
 
-    /// What it is to be; `None` if an endpoint names no topic.
+    /// Its description; `None` if an endpoint names no topic.
     pub(crate) fn describe(self) -> Option<Description> {
         let topic = Topic { name: self.name, type_name: self.type_name };
         Some(match self.kind {

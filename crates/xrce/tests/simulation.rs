@@ -1,7 +1,7 @@
 //! An agent and a client that behaves as eProsima's does, joined by a network that loses, copies, delays
 //! and reorders, while the client restarts now and then. Everything follows from a seed, which is printed.
 //!
-//! The client publishes numbers reliably and subscribes to the same topic reliably; the test stands for the
+//! The client publishes numbers reliably and subscribes to the same topic reliably; the test takes the part of the
 //! bus and hands back what was published. `NOCTULE_XRCE_MESSAGES` makes it longer; one seed again:
 //! `cargo xtask sim xrce --seed N`.
 
@@ -19,7 +19,7 @@ use noctule_xrce::{
     Agent, AgentConfig, ClientAddress, Direction, EndpointId, Event, Local, References, Sample, Stamp,
 };
 
-/// What the network does to a message.
+/// Impairments of the network, and rate of restarts.
 #[derive(Clone, Copy)]
 struct Weather {
     lost_per_mille: u64,
@@ -136,7 +136,7 @@ impl World {
                 self.client = self.client.restarted(self.now);
                 self.published = None;
                 self.restarts += 1;
-                // What it said in its life before does not come after what it says now: a board takes
+                // Messages of its life before do not come after those of now: a board takes
                 // longer to start than the network keeps a message.
                 self.on_the_way.retain(|_, (to, _)| *to == To::Client);
             }
@@ -250,7 +250,7 @@ fn samples_in_sixty_pieces_reach_a_client_whose_history_is_known_and_others_are_
         (CALM, NonZeroU16::new(64), 64),
         (rough, NonZeroU16::new(64), 64),
         (CALM, None, 64),
-        // It was started with less than is said of it.
+        // It was started with less than configured.
         (CALM, NonZeroU16::new(64), 16),
     ] {
         let config = AgentConfig { client_history: known, ..AgentConfig::default() };

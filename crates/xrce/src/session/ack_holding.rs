@@ -12,7 +12,7 @@ use crate::event::Local;
 /// Longest message that goes ahead of an acknowledgement, in bytes.
 pub const AHEAD_BYTES_MAX: usize = 128;
 
-/// What waits for an answer to a client's sample.
+/// Holding of acknowledgements while an answer to a client's sample may come.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AckHolding {
     /// The last sample was answered within the hold.
@@ -25,7 +25,7 @@ pub(super) struct AckHolding {
     has_yielded: bool,
 }
 
-/// What is to be done about an acknowledgement that is due.
+/// Next step for an acknowledgement that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Send it.

@@ -61,7 +61,7 @@ pub(super) fn question() -> Control {
     Control::Submessage(body)
 }
 
-/// Writes an answer outside of streams; where in the message it tells its time of departure.
+/// Writes an answer outside of streams; returns where in the message its time of departure is.
 pub(super) fn control(out: &mut Vec<u8>, control: &Control) -> Option<usize> {
     match control {
         Control::Submessage(body) => {

@@ -1,4 +1,4 @@
-//! What a client says.
+//! Handling of a client's messages.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) struct DeleteClient {
     pub(crate) request: RequestId,
 }
 
-/// What surrounds one submessage.
+/// Context of one submessage.
 #[derive(Clone, Copy)]
 struct Context {
     stream: u8,

@@ -1,4 +1,4 @@
-//! What a client may be, ask for and send at most, at the limit and one beyond it.
+//! Limits on a client, its requests and its messages, at the limit and one beyond it.
 
 use super::*;
 use crate::outbound::PIECES_MAX;

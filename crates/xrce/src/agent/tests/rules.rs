@@ -1,4 +1,4 @@
-//! What the agent does by the rules of the protocol where no conversation was captured.
+//! Rules of the protocol of which no conversation was captured.
 
 use super::*;
 use crate::objects::OBJECTS_MAX;
