@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     /// Domain of the bus
     #[arg(long, value_name = "N", default_value_t = 0)]
     bus_domain: u32,
-    /// Exchange only these topics and services; * stands for any characters; repeatable
+    /// Exchange only these topics and services; * matches any characters; repeatable
     #[arg(long, value_name = "PATTERN")]
     topic: Vec<String>,
     /// Do not exchange these; repeatable

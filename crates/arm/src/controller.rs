@@ -35,12 +35,12 @@ const ACCELERATION_SMOOTHING_S: f64 = 0.01;
 /// Periods of the joint loop in one of the planner.
 pub const PERIODS_PER_PLAN: u64 = 4;
 
-/// What a controller is made of.
+/// Configuration of a controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControllerConfig {
     /// Lengths of the arm.
     pub geometry: Geometry,
-    /// What a command's age is used for.
+    /// Use of a command's age.
     pub mode: CommandMode,
     /// A command older than this stops the arm.
     pub deadline: Span,
@@ -74,7 +74,7 @@ impl Default for ControllerConfig {
     }
 }
 
-/// What the controller does.
+/// Mode of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "mode", content = "rule")]
 pub enum Mode {
@@ -93,7 +93,7 @@ pub enum Mode {
 /// The state after a period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
-    /// What it does.
+    /// Mode of the controller.
     pub mode: Mode,
     /// Measured angles, rad.
     pub joints_rad: Joints,
@@ -189,7 +189,7 @@ impl Controller {
         &self.state
     }
 
-    /// What it was made of.
+    /// Its configuration.
     pub fn config(&self) -> &ControllerConfig {
         &self.config
     }

@@ -11,7 +11,7 @@ pub struct HandState {
     pub velocity_m_s: Vector,
 }
 
-/// What a hand does; all begin and stay at rest at the centre for [`REST_S`].
+/// Motion of a hand; all begin and stay at rest at the centre for [`REST_S`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Hand {
     /// A Lissajous figure of these amplitudes and frequencies in x and y.

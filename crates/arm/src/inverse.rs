@@ -108,7 +108,7 @@ pub struct Missing {
     pub reason: Reason,
 }
 
-/// What [`inverse`] found: solutions and missing ones are eight together.
+/// Result of [`inverse`]: solutions and missing ones are eight together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inverse {
     found: [Option<Solution>; 8],

@@ -7,7 +7,7 @@
 use crate::motor::{Motor, MotorModel};
 use crate::pid::{Gains, Limit, Pid};
 
-/// What a joint's loop is made of.
+/// Configuration of a joint's loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoopConfig {
     /// The motor.
@@ -90,7 +90,7 @@ impl JointLoop {
         self.run(voltage_v);
     }
 
-    /// What the controller would give now.
+    /// Output voltage of the controller for this reference, V.
     pub fn voltage_for(&mut self, reference: Reference) -> f64 {
         let LoopConfig { position_gain_per_s, motor, .. } = self.config;
         let position_error_rad = reference.position_rad - self.angle_rad();

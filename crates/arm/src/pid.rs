@@ -23,7 +23,7 @@ impl Gains {
     };
 }
 
-/// What the voltage may be, and what happens beyond.
+/// Limit of the voltage, and the behaviour beyond it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
     /// Largest magnitude of the output, V.

@@ -14,7 +14,7 @@ const SERVO_RAD_S: f64 = 40.0;
 const SERVO_POSITION_RAD: f64 = 0.03;
 const SERVO_VELOCITY_RAD_S: f64 = 0.6;
 
-/// What no joint may exceed.
+/// Limits of every joint's motion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProfileLimits {
     /// Of each joint.

@@ -8,7 +8,7 @@ use crate::inverse::{Branch, Inverse};
 use crate::jacobian::{jacobian, singular_values};
 use crate::{Joints, wrapped};
 
-/// What a solution must fulfil, and what makes one better than another.
+/// Limits that a solution must keep, and weights by which solutions are compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelectorConfig {
     /// Smallest angles.

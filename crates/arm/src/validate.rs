@@ -196,7 +196,7 @@ impl Default for ValidatorConfig {
     }
 }
 
-/// What is measured in a period.
+/// Measurements of one period.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured<'a> {
     /// Angles, rad.
@@ -213,7 +213,7 @@ pub struct Measured<'a> {
     pub sigma_min: f64,
 }
 
-/// What is not a number is within no limit.
+/// Whether a value is within a limit; NaN is within none.
 pub(crate) fn is_within(value: f64, limit: f64) -> bool {
     value <= limit
 }

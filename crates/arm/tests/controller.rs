@@ -8,7 +8,7 @@ use noctule_timebase::{Instant, Span};
 
 const PERIOD: Span = Span::from_us(250);
 
-/// What spoils a command.
+/// Makes a command invalid.
 type Mangle = fn(&mut Command);
 
 struct Bench {

@@ -17,7 +17,7 @@ use noctule_timebase::{Instant, Span};
 const PERIOD: Span = Span::from_us(250);
 const START: Instant<Controlling> = Instant::from_ns(1_000_000_000_000);
 const MINUTE: Span = Span::from_s(60);
-/// What a period is late by where the loop stalls.
+/// Lateness of a period where the loop stalls.
 const STALL: Span = Span::from_ms(60);
 /// So many minutes break each of the rules.
 const SEEDS_FOR_ALL_RULES: u64 = 300;
@@ -103,7 +103,7 @@ impl Operator {
         }
     }
 
-    /// What goes wrong in this millisecond, if anything does.
+    /// Draws the faults of this millisecond, if there are any.
     fn live(&mut self, random: &mut Random, now: Instant<Controlling>) {
         let seconds =
             |random: &mut Random, from: f64, to: f64| Span::from_us((random.uniform(from, to) * 1e6) as i64);
@@ -153,7 +153,7 @@ impl Operator {
     }
 }
 
-/// What is known of the arm without asking its controller.
+/// Independent record of the arm, not taken from its controller.
 struct Judge {
     seed: u64,
     /// When the command was really made that may move the arm, by operator.

@@ -111,7 +111,7 @@ fn runge_kutta(state: &State, position: f64, velocity: f64) -> (State, f64) {
     (moved(&mean, 1.0), voltage)
 }
 
-/// What a step of x from 0.1 m to 0 looks like at the tool.
+/// Response of the tool to a step of x from 0.1 m to 0.
 struct Step {
     overshoot_percent: f64,
     settling_ms: f64,

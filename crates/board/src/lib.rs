@@ -28,7 +28,7 @@ const LARGE_BYTES: u32 = 64 << 10;
 /// Slots for reliable messages, each way.
 const SLOTS: u8 = 8;
 
-/// What carries the bytes.
+/// Transport between client and agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
     /// A serial line: frames with a checksum.
@@ -52,12 +52,12 @@ pub struct Endpoint {
     pub stamped: bool,
 }
 
-/// What a client is to do.
+/// Configuration of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
     /// Names the client to the agent; not zero.
     pub key: u32,
-    /// What carries the bytes.
+    /// Transport of its messages.
     pub line: Line,
     /// DDS domain.
     pub domain: u16,
@@ -149,7 +149,7 @@ pub struct Sample {
     pub arrived_ns: i64,
 }
 
-/// What the callbacks of the C client fill.
+/// Data that the callbacks of the C client leave.
 #[derive(Debug, Default)]
 struct Inbox {
     samples: VecDeque<Sample>,
@@ -179,7 +179,7 @@ pub struct Client {
     state: Box<[u64]>,
     inbox: Shared<Inbox>,
     out: Box<[u8]>,
-    /// What the configuration points to.
+    /// Memory that the C client's configuration points to.
     _memory: Shared<[u8]>,
     _endpoints: Shared<[raw::Endpoint]>,
     _names: Vec<CString>,
@@ -194,7 +194,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// What `noctule_client_init` refuses, and names with a NUL in them as "too long".
+    /// A configuration that `noctule_client_init` refuses; names with a NUL in them count as "too long".
     pub fn new(config: &ClientConfig) -> Result<Client, Refusal> {
         const NAME_TOO_LONG: core::ffi::c_int = -11;
         const TOO_MANY_ENDPOINTS: core::ffi::c_int = -10;
@@ -269,7 +269,7 @@ impl Client {
     /// The next frame or datagram to send, if there is one now.
     pub fn poll_transmit(&mut self, now_ns: i64) -> Option<&[u8]> {
         let (client, room) = (self.client(), self.out.len());
-        // SAFETY: `out` is as long as said.
+        // SAFETY: `out` is `room` bytes long.
         let length =
             unsafe { raw::noctule_client_poll_transmit(client, now_ns, self.out.as_mut_ptr(), room) };
         let length = usize::try_from(length).ok().filter(|length| *length > 0)?;
@@ -331,7 +331,7 @@ impl Client {
         }
     }
 
-    /// What came and went.
+    /// Counts of messages sent, received and lost.
     pub fn counts(&self) -> Counts {
         // SAFETY: the pointer leads into the client, which lives; `Counts` has the layout of what is there.
         unsafe { *raw::noctule_client_counts(self.client_const()) }

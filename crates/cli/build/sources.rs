@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a program is built from. Tests, examples and pages do not reach it.
+/// Paths with the sources of a program. Tests, examples and pages are no part of it.
 const PATHS: [&str; 5] = ["Cargo.toml", "Cargo.lock", ".cargo", "crates", "c"];
 
 fn reaches_the_program(path: &str) -> bool {

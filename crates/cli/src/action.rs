@@ -285,7 +285,7 @@ fn send(arguments: &SendArguments) -> Result<Outcome, Box<dyn Error>> {
     follow.to_the_end(&mut client, &stop)
 }
 
-/// What is shown of a goal.
+/// Output format of a goal's feedback and result, with their types.
 struct Follow {
     json: bool,
     feedback: Option<std::sync::Arc<TopicType>>,

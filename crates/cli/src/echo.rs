@@ -127,7 +127,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// The value of a sample, if its type is known and it is to be shown; why it is not is said once for each publisher.
+    /// The value of a sample, if its type is known and it is to be shown; why it is not is printed once for each publisher.
     fn of(&mut self, node: &Node, sample: &Sample, arguments: &EchoArguments) -> Option<Tree> {
         if arguments.raw || arguments.hex || arguments.text {
             return None;

@@ -83,10 +83,10 @@ enum Role {
     },
 }
 
-/// What both sides must know.
+/// Arguments that line, controller and companion share.
 #[derive(Clone, clap::Args)]
 pub(crate) struct Flight {
-    /// What is spoken
+    /// Protocol on the line
     #[arg(long, value_enum, default_value = "xrce")]
     protocol: ProtocolName,
     /// The controller's clock, e.g. offset=5s,ppm=40,step=20ms@30s
@@ -220,11 +220,11 @@ impl Flight {
     }
 }
 
-/// What came of a whole loop.
+/// Result of a whole loop.
 pub(crate) struct Flown {
     /// Reports of line, controller and companion.
     pub(crate) value: Value,
-    /// Whether both heard of each other.
+    /// Whether each received samples of the other.
     pub(crate) valid: bool,
 }
 

@@ -37,7 +37,7 @@ struct Followed {
     link: Link,
     rate_hz: f64,
     trial: u32,
-    /// What the lab has against the cell; empty if it is valid.
+    /// Reasons for which the cell is invalid; empty if it is valid.
     why_invalid: Vec<String>,
     /// Why there are no figures; `null` if there are.
     why_not: Option<String>,
@@ -178,7 +178,7 @@ fn table(all: &[Followed]) -> String {
     units::columns(&lines, &right)
 }
 
-/// What an age that does not vary costs by theory: the figure's rms speed times it, or half of its rms acceleration times its square.
+/// Error in mm that a constant age causes by theory: the figure's rms speed times it, or half of its rms acceleration times its square.
 fn theory_mm(mode: CommandMode, age_s: f64) -> f64 {
     let Hand::Lissajous { amplitude_m, frequency_hz } = Hand::FIGURE else { return f64::NAN };
     let rms = |order: i32| {

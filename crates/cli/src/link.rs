@@ -74,7 +74,7 @@ pub(crate) enum Command {
 
 #[derive(Args)]
 pub(crate) struct UpArguments {
-    /// What to call it
+    /// Name of the link
     name: String,
     /// The model: `delay=10ms loss=5% burst=3; b>a: loss=0`, a preset, replay:FILE, or a file in TOML
     ///

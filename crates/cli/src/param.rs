@@ -165,7 +165,7 @@ pub(crate) fn run(command: &Command) -> Result<Outcome, Box<dyn Error>> {
     }
 }
 
-/// What a node answered, in words, or why there is no answer.
+/// A node's answer in words, or why there is none.
 type Asked = Result<String, Failed>;
 
 impl Asking {

@@ -22,7 +22,7 @@ use crate::units::{printable, time, with_bound};
 const NODES_LIMIT: usize = 256;
 /// Between two looks for a node.
 const LOOK: Duration = Duration::from_millis(10);
-/// By then every node of a healthy network has been heard.
+/// Time in which every node of a healthy network is discovered.
 const ALL_HEARD: Duration = Duration::from_millis(1500);
 /// Longer round trips count as this long.
 const ROUND_TRIP_MAX_NS: u64 = 60_000_000_000;
@@ -137,7 +137,7 @@ struct Target {
     is_known: bool,
 }
 
-/// What one exchange measured.
+/// Measurement of one exchange.
 #[derive(Clone, Copy)]
 struct Trip {
     round_trip: Span,

@@ -142,7 +142,7 @@ enum PublishError {
     Type(#[from] TypeError),
 }
 
-/// What the samples are, and of which type if they have one.
+/// Samples to publish, and their type if they have one.
 struct Content {
     samples: Samples,
     value_type: Option<Arc<TopicType>>,
@@ -153,7 +153,7 @@ enum Samples {
     Lines,
 }
 
-/// The type that values are to be written as: that of the topic, if it has one and a text is to be published that is said to be in no
+/// The type that values are to be written as: that of the topic, if it has one and a text is to be published without a named
 /// format.
 fn value_type(
     arguments: &PubArguments,

@@ -36,7 +36,7 @@ const MEBIBYTE: u64 = 1 << 20;
 
 #[derive(clap::Args)]
 pub(crate) struct RecordArguments {
-    /// Only these topics; a name that ends in * stands for all that begin so
+    /// Only these topics; a name that ends in * matches all that begin so
     #[arg(conflicts_with = "check")]
     topics: Vec<String>,
     /// The file; it must not exist. Later segments are FILE.1.mcap, FILE.2.mcap …

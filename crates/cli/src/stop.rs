@@ -36,7 +36,7 @@ impl Stop {
         self.is_interrupted() || self.end.is_some_and(|end| Instant::now() >= end)
     }
 
-    /// Whether the user has said so.
+    /// Whether the user has interrupted the command.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }

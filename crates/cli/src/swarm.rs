@@ -23,7 +23,7 @@ pub(crate) struct SwarmArguments {
     /// Use only the interface with this address
     #[arg(long, value_name = "ADDRESS")]
     interface: Option<Ipv4Addr>,
-    /// What other nodes call this one; the command's name by default
+    /// Name of this node in the network; the command's name by default
     #[arg(long)]
     name: Option<String>,
 }

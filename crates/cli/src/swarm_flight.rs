@@ -28,10 +28,10 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Fly live: a network namespace and two processes for each drone, on one emulated Wi-Fi channel
     ///
-    /// Vehicles are simulated, everything between them is real: the radio process of a drone writes what it hears into shared
+    /// Vehicles are simulated, everything between them is real: the radio process of a drone writes what it receives into shared
     /// memory, another process decides by that. Exit code 1 after a collision or if a drone was lost.
     Fly(fly::FlyArguments),
-    /// What age costs: a scenario at several delays, with states held, extrapolated, and bounded; as a table and a picture
+    /// The cost of age: a scenario at several delays, with states held, extrapolated, and bounded; as a table and a picture
     ///
     /// Exit code 1 if a neighbour was not where its age and bounds say it must be.
     Study(study::StudyArguments),
@@ -53,7 +53,7 @@ pub(crate) struct RunArguments {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// What drones make of their neighbours' states: as they came, extrapolated by age, or with the radius they may be in
+    /// How drones use their neighbours' states: as they came, extrapolated by age, or with the radius they may be in
     #[arg(long, value_name = "hold|age|bound", value_parser = knowledge)]
     neighbours: Option<Knowledge>,
     /// Without any radio: everybody knows everything at once
@@ -130,7 +130,7 @@ fn motion(m: &Measures) -> String {
     )
 }
 
-/// What drones know of each other, and since when.
+/// Share of neighbours that drones know, and the time until discovery was complete.
 fn known(m: &Measures) -> String {
     let discovered = m.discovery_s.map_or_else(
         || "not everybody has heard everybody".to_owned(),

@@ -204,7 +204,7 @@ pub(crate) fn interruption() -> std::io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// What both ends of a clock exchange take.
+/// Arguments of both ends of a clock exchange.
 #[derive(clap::Args)]
 pub(crate) struct EndArguments {
     /// Stamp with an artificial clock: offset=5s,ppm=50,step=20ms@30s[,since=NS]

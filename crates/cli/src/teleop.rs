@@ -31,9 +31,9 @@ enum Subcommand {
     Analyse(analyse::AnalyseArguments),
     /// All joint angles for a pose of the flange, and why the others do not exist
     Ik(ik::IkArguments),
-    /// What a delay costs in millimetres, in virtual time
+    /// The error that a delay causes, in millimetres, in virtual time
     Cost(cost::CostArguments),
-    /// Experiments of what latency costs, with the theory's line
+    /// Experiments on the cost of latency, with the theory's line
     Study(study::StudyArguments),
     /// How far the arm was from the hand in a recorded run
     Error(error::ErrorArguments),

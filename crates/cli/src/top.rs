@@ -45,7 +45,7 @@ pub(crate) struct TopArguments {
     /// Figures are of the last so many seconds
     #[arg(long, value_name = "S", value_parser = seconds, default_value = "30")]
     window: Duration,
-    /// What to sort by; on a terminal the first letter of each changes it
+    /// Column to sort by; on a terminal the first letter of each changes it
     #[arg(long, value_enum, default_value_t = Order::Name)]
     sort: Order,
     /// Print one JSON object at the end
@@ -55,7 +55,7 @@ pub(crate) struct TopArguments {
     swarm: SwarmArguments,
 }
 
-/// What rows are sorted by.
+/// Column that rows are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Order {
     Name,
@@ -249,7 +249,7 @@ struct Ends {
     type_name: String,
 }
 
-/// What is shown of a topic.
+/// Row of the table: one topic.
 struct Row<'a> {
     topic: &'a str,
     ends: &'a Ends,

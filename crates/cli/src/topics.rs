@@ -106,7 +106,7 @@ fn definition(
     Ok(Outcome::Done)
 }
 
-/// What the other nodes have.
+/// Topics and nodes of the network, from discovery.
 struct Topics {
     by_name: BTreeMap<String, Topic>,
     hosts: BTreeMap<NodeId, String>,
@@ -221,7 +221,7 @@ impl Topic {
         self.endpoints().map(|known| known.endpoint.type_name.clone()).filter(|name| !name.is_empty())
     }
 
-    /// What writers offer, or if there are none, what readers request.
+    /// QoS that writers offer, or if there are none, that readers request.
     fn qos(&self) -> impl Iterator<Item = String> {
         let meant = if self.writers.is_empty() { &self.readers } else { &self.writers };
         meant.iter().map(|known| words(&known.endpoint.qos, known.endpoint.kind))

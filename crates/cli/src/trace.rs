@@ -92,7 +92,7 @@ enum Record {
 /// A writer: its node as the file names it, and its number there.
 type Writer = (String, u32);
 
-/// What the files say of one writer.
+/// Counts of one writer over all files.
 #[derive(Debug, Default)]
 struct Account {
     topic: Option<String>,

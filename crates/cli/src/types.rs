@@ -45,7 +45,7 @@ pub(crate) struct TopicType {
 /// A type, or why it is not known.
 type Answer = Result<Arc<TopicType>, TypeError>;
 
-/// What is known of the types of topics.
+/// Types of topics: those the user named, and those that nodes have described.
 pub(crate) struct Types {
     given: Given,
     answered_within: Duration,
@@ -62,7 +62,7 @@ impl TypesArguments {
         Ok(Types { given, kept: BTreeMap::new(), answered_within: ANSWERED_WITHIN })
     }
 
-    /// What a gateway asks: the definition of a client's topic in what the user named. One that is wrong is said once, and not used.
+    /// Callback of a gateway: the definition of a client's topic in what the user named. One that is wrong is reported once, and not used.
     ///
     /// # Errors
     /// As [`load`](TypesArguments::load).
@@ -83,7 +83,7 @@ impl TypesArguments {
         }))
     }
 
-    /// What a recorder asks: the definition of an endpoint's type in the language `ros2msg`, if ROS 2 can write it. A node that does not
+    /// Callback of a recorder: the definition of an endpoint's type in the language `ros2msg`, if ROS 2 can write it. A node that does not
     /// answer is not asked again.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What the library has of ROS 2's own types is what the generator makes of their definitions today. Mend it with:
+//! The library's files for ROS 2's own types equal the generator's output for their definitions today. Mend them with:
 //!
 //! ```text
 //! noctule gen crates/noctule/interfaces/topics.toml --out DIR && cp DIR/rust/*.rs crates/noctule/src/generated

@@ -1,6 +1,6 @@
 //! `noctule pub`, `echo`, `topics`, `top` and `ping` as real processes over loopback, each test in a domain of its own.
 //!
-//! No figure of time is asserted: only what arrives, what is said, and exit codes.
+//! No figure of time is asserted: only arrivals, printed text, and exit codes.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

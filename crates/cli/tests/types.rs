@@ -60,7 +60,7 @@ fn path() -> Path2 {
     Path2 { frame: "map \u{1b}[31m".into(), points, data: (0..40).collect() }
 }
 
-/// What `echo` is to find when it comes: a history of one.
+/// Publishes a sample for an `echo` that joins later: a history of one.
 fn latched<T: Message>(node: &Node, topic: &str, value: &T) -> noctule::TypedPublisher<T> {
     let builder = node.publisher(topic).reliability(Reliability::Reliable).transient_local().keep_last(1);
     let mut publisher = builder.typed::<T>().open().unwrap();

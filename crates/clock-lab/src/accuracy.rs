@@ -49,7 +49,7 @@ pub struct Accuracy {
     pub rejected: u32,
 }
 
-/// Judges what an estimator said about a trace.
+/// Judges an estimator's results for a trace.
 pub fn judge(rows: &[TraceRow], replayed: &Replayed) -> Accuracy {
     judge_after(rows, replayed, SETTLING_S)
 }
@@ -110,7 +110,7 @@ struct Point {
     at_s: f64,
     sent_s: f64,
     truth_ns: i64,
-    /// `None` where the estimator said nothing.
+    /// `None` where the estimator gave no estimate.
     error_ns: Option<f64>,
     sigma_ns: Option<f64>,
     drift_error_ppm: Option<f64>,

@@ -22,7 +22,7 @@ use noctule_lab::clock_pair::{ClockPair, ClockPairError, Ended, PairPlan, Side};
 use noctule_lab::network::{Network, NetworkError};
 use noctule_lab::trace::TraceRow;
 
-/// What the server's clock does, but for the moment of its step.
+/// Drift and step of the server's clock; the moment of the step is chosen by the run.
 const DRIFT_PPM: u32 = 50;
 const STEP_MS: u32 = 20;
 /// Errors count from this long after the start and after the step, or [`SETTLING_PART`] if that is less.

@@ -1,6 +1,6 @@
 //! A replayed trace as one self-contained page, or as one picture.
 //!
-//! What is drawn is decided in [`super::panels`]; the template is `web/sync.html`; its frame, its
+//! [`super::panels`] decides what is drawn; the template is `web/sync.html`; its frame, its
 //! look and its plots are those of the lab's report.
 
 use std::io;
@@ -13,7 +13,7 @@ use noctule_lab::notation::count;
 use noctule_lab_report::panel::Panel;
 use noctule_lab_report::{page, pictures};
 
-/// What stands above the panels.
+/// Texts above the panels.
 pub struct Heading<'a> {
     /// Name of the trace.
     pub trace: &'a str,

@@ -1,4 +1,4 @@
-//! What a replayed trace looks like: error and widths over time, the cloud of round trips, and how
+//! Panels of a replayed trace: error and widths over time, the cloud of round trips, and how
 //! unsteady estimate and stamps are.
 //!
 //! With the truth everything is drawn against it. Without, estimates are drawn against the straight
@@ -51,7 +51,7 @@ struct Trace<'a> {
     at_s: Vec<f64>,
     /// Round trip of every row.
     round_trip_ns: Vec<f64>,
-    /// What every row's estimate is drawn against; `None` without the truth and without an estimate.
+    /// Offset that every row's estimate is compared with; `None` without the truth and without an estimate.
     reference_ns: Vec<Option<i64>>,
     /// Midpoint minus truth, or minus the estimate, of every row that has either.
     midpoint_ns: Vec<Option<f64>>,
@@ -126,7 +126,7 @@ impl<'a> Trace<'a> {
         panel(("error", title), caption, (TIME, y), (marks, lines))
     }
 
-    /// A band around the estimate; its widest stands for each column of the picture, and a column in
+    /// A band around the estimate; each column of the picture shows its widest, and a column in
     /// which the width was not known even once is a gap.
     fn bands(&self, label: (&'static str, usize), width_ns: fn(&Estimate) -> Option<i64>) -> Vec<PanelMark> {
         let mut bands: Vec<PanelMark> = Vec::new();

@@ -6,13 +6,13 @@ use noctule_time_sync::{Counters, Estimate, Estimator, Rejection};
 
 use noctule_lab::trace::TraceRow;
 
-/// What an estimator said after each exchange of a trace.
+/// Estimates after each exchange of a trace.
 pub struct Replayed {
     /// At each row's `t4`, after that exchange was handled.
     pub estimates: Vec<Option<Estimate>>,
     /// Of each row, whether it was used, and if not why.
     pub verdicts: Vec<Result<(), Rejection>>,
-    /// What became of the exchanges.
+    /// Counts of exchanges by their fate.
     pub counters: Counters,
 }
 

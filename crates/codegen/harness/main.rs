@@ -64,7 +64,7 @@ fn values<T: Message + Default + Fill>(name: &str, hash: u64) {
     }
 }
 
-/// What is read of a sample with one other bit, and that other lengths are refused.
+/// Prints the value of a sample with one flipped bit, and checks that other lengths are refused.
 fn damaged<T: Message>((name, seed): (&str, u64), sample: &[u8], random: &mut Random) {
     let body = sample.len() as u64 - 4;
     for number in 4 * seed..4 * seed + 4 {

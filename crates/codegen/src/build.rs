@@ -70,7 +70,7 @@ impl Build {
     }
 }
 
-/// What a crate compiles.
+/// Rust files that a crate compiles.
 fn rust_files(generated: &Generated) -> BTreeMap<String, String> {
     let of_rust = generated.files.iter().filter(|(path, _)| path.starts_with("rust/"));
     of_rust.map(|(path, text)| (path.clone(), text.clone())).collect()

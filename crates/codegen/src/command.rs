@@ -30,7 +30,7 @@ pub enum Outcome {
     NotValid,
 }
 
-/// What follows `gen`.
+/// Arguments of `gen`.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct GenArguments {

@@ -340,7 +340,7 @@ fn topic(
     })
 }
 
-/// A service: of its request and its response what is said of a topic's type.
+/// Description of a service: of its request and its response as of a topic's type.
 fn service(
     of: &Service,
     system: &System,
@@ -364,7 +364,7 @@ fn service(
     })
 }
 
-/// What is said of a type that a service or an action exchanges.
+/// Description of a type that a service or an action exchanges.
 fn message(name: &TypeName, (library, limits): (&Library, &Limits), types: &Map<String, Value>) -> Value {
     let part = |key: &str| types.get(name.as_str()).map_or(Value::Null, |known| known[key].clone());
     json!({
@@ -378,7 +378,7 @@ fn message(name: &TypeName, (library, limits): (&Library, &Limits), types: &Map<
     })
 }
 
-/// An action: of each of its messages what is said of a service's.
+/// Description of an action: of each of its messages as of a service's.
 fn action(
     of: &Action,
     system: &System,

@@ -1,4 +1,4 @@
-//! What is wrong with an input, shown as rustc shows it: the sentence, the file, the line, a caret, the way out.
+//! Faults of an input, shown as rustc shows them: the sentence, the file, the line, a caret, the way out.
 
 use std::collections::HashSet;
 use std::fmt;

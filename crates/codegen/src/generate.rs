@@ -14,7 +14,7 @@ use crate::render::render;
 use crate::topics::System;
 use crate::topics::check::check;
 
-/// What a `topics.toml` becomes.
+/// Output for a `topics.toml`, in memory.
 #[derive(Debug)]
 pub struct Generated {
     /// The description that templates receive.
@@ -23,7 +23,7 @@ pub struct Generated {
     pub files: BTreeMap<String, String>,
     /// The files that were read, sorted: if one of them changes, the result may.
     pub inputs: BTreeSet<PathBuf>,
-    /// What somebody should look at.
+    /// Warnings for the user.
     pub warnings: Vec<Fault>,
 }
 

@@ -46,7 +46,7 @@ impl Given {
     /// The description of a topic's type: by the topic's name in a `topics.toml`, or else by the name of the type.
     ///
     /// # Errors
-    /// What is wrong with the definition that was found.
+    /// A definition was found, and it is wrong.
     pub fn find(&mut self, topic: &str, type_name: &str) -> Result<Option<TypeDescription>, Fault> {
         for source in &mut self.sources {
             let named = source.topics.get(topic).cloned();
@@ -78,7 +78,7 @@ impl Given {
     /// Descriptions of the types of all topics that a `topics.toml` names, by topic.
     ///
     /// # Errors
-    /// What is wrong with one of them.
+    /// A definition is wrong.
     pub fn topics(&mut self) -> Result<BTreeMap<String, TypeDescription>, Fault> {
         let names: Vec<String> =
             self.sources.iter().flat_map(|source| source.topics.keys().cloned()).collect();

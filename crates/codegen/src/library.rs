@@ -31,12 +31,12 @@ pub struct Library {
     measures: HashMap<TypeName, Measure>,
 }
 
-/// What is known of a type's size.
+/// Size and nesting of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measure {
     /// Levels of structs, 1 for a struct of primitives.
     pub nesting: usize,
-    /// What every value takes at least, padding aside.
+    /// Least size of a value, padding aside.
     pub fixed_bytes: u64,
     /// The size as CDR; `None` if it holds something without a bound.
     pub span: Option<Span>,
@@ -116,7 +116,7 @@ impl Library {
         read.types
     }
 
-    /// What somebody should look at in the files that were read.
+    /// Warnings about the files that were read.
     pub fn warnings(&self) -> &[Fault] {
         &self.warnings
     }
@@ -178,12 +178,12 @@ impl Library {
         self.types.values()
     }
 
-    /// What is known of the size of a resolved type.
+    /// Size and nesting of a resolved type.
     pub fn measure(&self, name: &TypeName) -> Option<Measure> {
         self.measures.get(name).copied()
     }
 
-    /// What a field takes, if its type is resolved.
+    /// Size and nesting of a field, if its type is resolved.
     pub fn field_measure(&self, field: &Field) -> Option<Measure> {
         let of = match &field.kind.element {
             Element::Named(name) => self.measure(name)?,

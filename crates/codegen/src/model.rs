@@ -1,4 +1,4 @@
-//! What definitions mean: types with their fields and constants, independent of the language they came in.
+//! Model of definitions: types with their fields and constants, independent of the language they came in.
 
 use std::fmt;
 use std::sync::Arc;
@@ -145,7 +145,7 @@ impl Primitive {
     }
 }
 
-/// What a field holds one of, or many.
+/// Type of a field's elements.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Element {
     /// A number or a truth value.
@@ -169,7 +169,7 @@ pub enum Element {
 pub enum Shape {
     /// One.
     One,
-    /// As many as said, always.
+    /// A fixed number.
     Array(u32),
     /// Any number, up to the bound if there is one.
     Sequence(Option<u32>),
@@ -206,7 +206,7 @@ pub struct Field {
     pub name: String,
     /// Its type.
     pub kind: FieldType,
-    /// What it is without being set, if the definition says so.
+    /// Its default value, if the definition has one.
     pub default: Option<Literal>,
     /// The comment beside or above it, line by line.
     pub comment: Vec<String>,
@@ -262,7 +262,7 @@ pub struct Struct {
     pub fields: Vec<Field>,
     /// In order.
     pub constants: Vec<Constant>,
-    /// What the definition says of the whole, line by line.
+    /// The definition's comment on the whole, line by line.
     pub comment: Vec<String>,
     /// Where its name stands, or its file begins.
     pub place: Option<Place>,
@@ -293,7 +293,7 @@ pub struct Enum {
     pub name: TypeName,
     /// Name and comment; the first is 0. At least one.
     pub variants: Vec<(String, Vec<String>)>,
-    /// What the definition says of the whole.
+    /// The definition's comment on the whole.
     pub comment: Vec<String>,
     /// Where it stands.
     pub place: Option<Place>,

@@ -15,7 +15,7 @@ pub const LIST: &str = "templates.toml";
 /// Most templates that such a list may name.
 const ADDED_MAX: usize = 1_000;
 
-/// What a template is rendered for.
+/// Unit of the system that a template is rendered for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Scope {
@@ -43,7 +43,7 @@ struct Template {
     path: Cow<'static, str>,
 }
 
-/// What `templates.toml` holds.
+/// Contents of `templates.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {

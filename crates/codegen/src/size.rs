@@ -1,6 +1,6 @@
 //! How many bytes a type takes as CDR: exactly, wherever in a message it begins.
 //!
-//! What a value takes depends on where it begins, because alignment counts from the start of the message. So the size of a
+//! The size of a value depends on where it begins, because alignment counts from the start of the message. So the size of a
 //! type is a matrix: the greatest number of bytes from each offset modulo 8 to each offset modulo 8. Types that follow each
 //! other are the product of their matrices, with `max` for the sum and `+` for the product; n elements are a power. Nothing
 //! is iterated by a number of the input but bit by bit.
@@ -65,7 +65,7 @@ impl Span {
         Self(matrix)
     }
 
-    /// As many of these as said.
+    /// So many of these in a row.
     #[must_use]
     pub fn times(&self, count: u64) -> Self {
         let (mut result, mut square, mut left) = (Self::none(), *self, count);

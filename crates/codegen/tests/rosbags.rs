@@ -22,7 +22,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What the script writes for this seed: the folder of definitions, and a line for each value. `None` without rosbags.
+/// Output of the script for this seed: the folder of definitions, and a line for each value. `None` without rosbags.
 fn oracle(seed: u32, values: u32) -> Option<(tempfile::TempDir, String)> {
     let named = std::env::var_os("NOCTULE_ROSBAGS_PYTHON").map(PathBuf::from);
     let python = named.unwrap_or_else(|| root().join(".venv/bin/python"));

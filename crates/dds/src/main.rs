@@ -31,7 +31,7 @@ struct Arguments {
     /// Domain of the bus
     #[arg(long, value_name = "N", default_value_t = 0)]
     bus_domain: u32,
-    /// Exchange only these topics; * stands for any characters; repeatable
+    /// Exchange only these topics; * matches any characters; repeatable
     #[arg(long, value_name = "PATTERN")]
     topic: Vec<String>,
     /// Do not exchange these; repeatable

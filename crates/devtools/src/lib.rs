@@ -18,7 +18,7 @@ use tungstenite::{Message, WebSocket};
 
 /// Nothing of a test takes longer, on a machine that builds beside it.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// What a page is given for a condition, ms.
+/// Time that a page has to fulfil a condition, ms.
 const CONDITION_MS: u32 = 60_000;
 
 /// A headless Chromium with a profile of its own; killed when dropped.
@@ -212,7 +212,7 @@ impl Page<'_> {
         self.call("Emulation.setDeviceMetricsOverride", screen);
     }
 
-    /// What is visible of the page as a picture.
+    /// Writes the visible part of the page as a picture.
     pub fn picture(&mut self, path: &Path) {
         let answer = self.call("Page.captureScreenshot", json!({}));
         std::fs::write(path, base64(answer["data"].as_str().unwrap())).unwrap();

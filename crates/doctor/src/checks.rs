@@ -124,7 +124,7 @@ fn preemption(machine: &Machine) -> Finding {
     }
 }
 
-/// What a kernel that can do more than one does: as it says, as it was started, or as it was built.
+/// Preemption mode of a kernel that has several: as it reports, as it was started, or as it was built.
 fn preemption_mode(machine: &Machine, version: &str) -> Option<String> {
     if let Some(text) = machine.text("/sys/kernel/debug/sched/preempt") {
         return text.split(['(', ')']).nth(1).map(str::to_owned);

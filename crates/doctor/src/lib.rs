@@ -1,4 +1,4 @@
-//! What on this machine spoils latency, why it matters, and the command that mends it.
+//! Finds settings of this machine that spoil latency, why they matter, and the command that mends each.
 //!
 //! Every check reads files under a root that tests replace. A check that cannot tell says so: an
 //! absent file is not a good result.
@@ -25,7 +25,7 @@ pub enum State {
     Unknown,
 }
 
-/// What one check found.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Name of the check, as in the fingerprint.

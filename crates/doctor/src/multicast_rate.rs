@@ -65,7 +65,7 @@ fn judge(interface: &str, info: Option<&str>, dump: Option<&str>) -> Finding {
     }
 }
 
-/// What the swarm's states would take of the air at a rate.
+/// Airtime of the swarm's states at a rate, as a sentence.
 fn arithmetic(mbps: f64, band: Option<Band>) -> String {
     let Some(rate) = Rate::from_mbps(mbps) else { return "no rate of 802.11a, b or g".to_owned() };
     let band = band.unwrap_or(if rate.is_dsss() { Band::Ghz2 } else { Band::Ghz5 });
@@ -105,7 +105,7 @@ fn lowest_basic_mbps(dump: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// What `iw` 5.19 prints, shortened.
+    /// Output of `iw` 5.19, shortened.
     const INFO: &str = "Interface wlan0\n\tifindex 3\n\ttype managed\n\tchannel 6 (2437 MHz), width: 20 MHz, center1: 2437 MHz\n";
     const DUMP: &str = "BSS 02:00:00:00:01:00(on wlan0)\n\tfreq: 2412\n\tSupported rates: 2.0* 54.0 \n\
          BSS 02:00:00:00:00:00(on wlan0) -- associated\n\tfreq: 2437\n\tSSID: field\n\

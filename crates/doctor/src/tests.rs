@@ -128,7 +128,7 @@ fn kernel_without_rt_is_a_note() {
     assert_eq!(state(preemption, &[("/proc/version", "Linux 6.1 #1 SMP PREEMPT_RT")]).0, State::Good);
     let dynamic = ("/proc/version", "Linux version 6.1.0-9 #1 SMP PREEMPT_DYNAMIC");
     let found = |files: &[(&str, &str)]| state(preemption, &[&[dynamic], files].concat()).1;
-    // A kernel that can be preempted, and is not: what it was built for, unless its start or somebody since said otherwise.
+    // A kernel that can be preempted, and is not: what it was built for, unless its command line or somebody since has changed it.
     let built = (
         "/boot/config-6.1.0-9",
         "CONFIG_PREEMPT_NONE=y\n# CONFIG_PREEMPT is not set\nCONFIG_PREEMPT_DYNAMIC=y\n",

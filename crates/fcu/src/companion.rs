@@ -39,7 +39,7 @@ pub enum Topics {
     Mavros,
 }
 
-/// What a companion does.
+/// Configuration of a companion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CompanionConfig {
     /// Which topics.

@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //!
-//! What a bridge between flight controller and companion computer is worth shows only with a controller
+//! The benefit of a bridge between flight controller and companion computer shows only with a controller
 //! on the other side: one that sends inertial samples at 200 Hz, takes in poses, has a clock of its own, and
 //! flies better or worse by what it makes of their times. Hardware has no truth to compare with.
 //!

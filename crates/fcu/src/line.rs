@@ -21,7 +21,7 @@ pub enum LineError {
     Device {
         /// Its path.
         device: String,
-        /// What the system said.
+        /// The system's error.
         why: io::Error,
     },
     /// No socket.
@@ -29,7 +29,7 @@ pub enum LineError {
     Socket {
         /// The other side.
         to: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         why: io::Error,
     },
 }

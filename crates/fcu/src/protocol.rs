@@ -1,4 +1,4 @@
-//! What the controller speaks: DDS-XRCE by the C client that boards run, or MAVLink.
+//! Protocol of the controller: DDS-XRCE by the C client that boards run, or MAVLink.
 
 use mavlink::dialects::common::{HIGHRES_IMU_DATA, HighresImuUpdatedFlags, MavMessage, ODOMETRY_DATA};
 use noctule_board::{Client, ClientConfig, Endpoint, Refusal};
@@ -63,7 +63,7 @@ pub struct Pose {
     pub arrived: Instant<Board>,
 }
 
-/// What came and went.
+/// Counts of messages sent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Traffic {
     /// Inertial samples handed to the line.
@@ -99,7 +99,7 @@ pub trait Protocol {
     fn poll_pose(&mut self) -> Option<Pose>;
     /// The next exchange of clocks: local is the controller's, remote the companion's.
     fn poll_exchange(&mut self) -> Option<Exchange>;
-    /// What came and went.
+    /// Counts of messages sent and received.
     fn traffic(&self) -> Traffic;
 }
 

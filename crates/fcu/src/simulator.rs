@@ -60,12 +60,12 @@ pub struct Ages {
     pub without_clock: u64,
 }
 
-/// What came of a flight.
+/// Results of a flight.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// `xrce` or `mavlink`.
     pub protocol: &'static str,
-    /// What came and went.
+    /// Counts of messages sent and received.
     pub traffic: Traffic,
     /// How old poses were.
     pub ages: Ages,

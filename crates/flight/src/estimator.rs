@@ -43,7 +43,7 @@ pub struct EstimatorConfig {
     pub delay: Span,
     /// How long every pose may be refused before the filter starts again.
     pub reset_after: Span,
-    /// What is known of the inertial unit's errors.
+    /// Model of the inertial unit's errors.
     pub noise: ImuModel,
     /// Standard deviation of the first position, m, velocity, m/s, and attitude, rad.
     pub initial_std: [f64; 3],
@@ -60,7 +60,7 @@ impl Default for EstimatorConfig {
     }
 }
 
-/// What became of the poses.
+/// Counts of poses by their fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EstimatorCounters {
     /// Fused at their own time.
@@ -137,7 +137,7 @@ impl Estimator {
         let now = self.last_sample.unwrap_or(self.horizon);
         if pose.time <= self.horizon {
             self.counters.too_old += 1;
-            // A camera whose clock is wrong for good would otherwise never be heard again.
+            // A camera whose clock is wrong for good would otherwise never be fused again.
             self.refuse(pose, now);
         } else if pose.time > now + Span::from_ns(self.config.delay.ns() / 10) {
             self.counters.from_the_future += 1;
@@ -159,7 +159,7 @@ impl Estimator {
         (self.horizon, &self.filter.state, &self.filter.covariance)
     }
 
-    /// What became of the poses so far.
+    /// Counts of poses so far by their fate.
     pub fn counters(&self) -> EstimatorCounters {
         self.counters
     }

@@ -1,4 +1,4 @@
-//! What synchronisation is worth: the same poses, fused under several corrections at once.
+//! Benefit of synchronisation: the same poses, fused under several corrections at once.
 //!
 //! A companion computer stamps a pose in its own clock. The flight controller must say when that was in
 //! *its* clock before it can fuse the pose. Here one controller does so in several ways side by side, each
@@ -79,7 +79,7 @@ pub struct FusionResult {
     pub position_max_m: f64,
     /// Poses that could not be given a time because the clock was not known yet.
     pub without_clock: u64,
-    /// What became of the others.
+    /// Counts of the other poses by their fate.
     pub counters: EstimatorCounters,
 }
 
@@ -171,7 +171,7 @@ impl Fusion {
         }
     }
 
-    /// What came of each correction, in the order in which they were named.
+    /// Result of each correction, in the order in which they were named.
     pub fn results(&self) -> Vec<FusionResult> {
         let result = |lane: &Lane| FusionResult {
             correction: lane.correction,

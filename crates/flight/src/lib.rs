@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //!
-//! What a wrong time stamp costs a robot is not microseconds but metres. To say how many, one needs a
+//! The cost of a wrong time stamp to a robot is not microseconds but metres. To measure it, one needs a
 //! vehicle whose true position is known at every instant, sensors with realistic errors, and the kind of
 //! estimator that flight controllers run: one that fuses a camera's late pose *at the time it was taken*.
 //!

@@ -1,4 +1,4 @@
-//! What the vehicle measures of itself: inertial measurements at once, a camera's pose late.
+//! Sensors of the vehicle: inertial measurements at once, a camera's pose late.
 //!
 //! Inertial errors follow the usual model: white noise given by its density, a bias that starts
 //! somewhere and walks (IEEE Std 952; Woodman, "An introduction to inertial navigation", 2007).
@@ -93,7 +93,7 @@ impl Imu {
         Imu { model, random, gyro_bias, accel_bias }
     }
 
-    /// What it measures over the `interval` (positive) that ends at `end`; `stamp` is what the
+    /// Measurement over the `interval` (positive) that ends at `end`; `stamp` is what the
     /// controller's clock shows then. Call it for consecutive intervals.
     pub fn sample(
         &mut self,
@@ -153,7 +153,7 @@ impl Camera {
         Camera { model, random: Random::for_part(seed, 2) }
     }
 
-    /// The pose at `time`, with its errors; `stamp` is the time it will be said to be of.
+    /// The pose at `time`, with its errors; `stamp` is the time that it carries.
     pub fn pose(&mut self, flight: &Trajectory, time: Instant<Truth>, stamp: Instant<Board>) -> Odometry {
         let truth = flight.at(time);
         let tilt = self.model.attitude_std_rad * normal(&mut self.random);

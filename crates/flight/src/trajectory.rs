@@ -29,7 +29,7 @@ pub struct Kinematics {
 }
 
 impl Kinematics {
-    /// What an accelerometer without errors shows: everything but gravity, in the body frame, m/s².
+    /// Reading of an accelerometer without errors: everything but gravity, in the body frame, m/s².
     pub fn specific_force_m_s2(&self) -> Vector {
         self.attitude.inverse_transform_vector(&(self.acceleration_m_s2 - gravity_m_s2()))
     }

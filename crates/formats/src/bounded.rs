@@ -16,7 +16,7 @@ pub struct TooLong {
     pub length: usize,
     /// Of the type.
     pub bound: usize,
-    /// What is counted.
+    /// Unit of both: bytes, elements.
     pub unit: &'static str,
 }
 

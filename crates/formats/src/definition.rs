@@ -1,4 +1,4 @@
-//! What a type is made of, as a number: two programs that disagree about a type find out before they exchange it.
+//! Hash of a type's definition: two programs that disagree about a type find out before they exchange it.
 //!
 //! The hash is FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923) over names and hashes of the parts, so it can be
 //! computed at compile time here and by a generator for any other language; `docs/spec/formats.md` has the bytes.

@@ -72,7 +72,7 @@ pub struct DescribedField {
     pub shapes: Vec<DescribedShape>,
 }
 
-/// What a field is made of.
+/// Type of a field's elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DescribedElement {
     /// A number or a truth value by its word: `bool byte char int8 … uint64 float32 float64`.

@@ -65,7 +65,7 @@ pub(crate) struct Fault(pub(crate) String);
 
 #[allow(dead_code, reason = "not every format needs all of them, nor is every format part of every build")]
 impl Fault {
-    /// What a crate underneath has to say, in one line.
+    /// Error of a crate underneath, in one line.
     pub(crate) fn of(cause: impl Display) -> Self {
         Self(cause.to_string().replace('\n', " "))
     }

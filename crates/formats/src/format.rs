@@ -71,7 +71,7 @@ impl Format {
         NAMES[self as usize - 1].0
     }
 
-    /// Its number on the wire, from 1; never changes. 0 stands for bytes of no format.
+    /// Its number on the wire, from 1; never changes. 0 means bytes of no format.
     pub const fn id(self) -> u8 {
         self as u8
     }

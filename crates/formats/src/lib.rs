@@ -3,7 +3,7 @@
 //! # Problem
 //!
 //! A robot's message meets flight controllers, ROS 2, web pages, log files and shared memory, and each wants other bytes.
-//! What a format costs in time and size is guessed more often than measured.
+//! The cost of a format in time and size is guessed more often than measured.
 //!
 //! # Approach
 //!

@@ -1,4 +1,4 @@
-//! What a user's type must say to travel.
+//! Trait of types that can be published, and the macro that implements it.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -188,7 +188,7 @@ mod tests {
         None
     }
 
-    /// As `std_msgs/String` is: the names stand for these in a whole package.
+    /// As `std_msgs/String` is: the names have this meaning in a whole package.
     #[allow(dead_code)]
     mod named_as_types_of_rust {
         crate::message! {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 /// Serde reserves up to a mebibyte per sequence by its announced count, on every level of this type.
 const RESERVED_BYTES_MAX: u64 = 4 << 20;
-/// What a byte of input may become: a point of two bytes in Protobuf is 32 bytes on the way.
+/// Bytes that a byte of input may become: a point of two bytes in Protobuf is 32 bytes on the way.
 const GROWTH_MAX: u64 = 256;
 
 fn decode_within_limits<T: Message>(format: Format, bytes: &[u8]) {

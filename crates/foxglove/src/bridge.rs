@@ -39,7 +39,7 @@ pub struct Bridge {
 
 struct Hub {
     node: Node,
-    /// What viewers call this server, and what tells its runs apart.
+    /// Name of this server for viewers, and the number of this run.
     name: String,
     session: String,
     definitions: Mutex<(Definitions, Defined)>,

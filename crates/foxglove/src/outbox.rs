@@ -1,4 +1,4 @@
-//! What waits for one viewer.
+//! Queue of frames for one viewer.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 pub const DATA_BYTES_LIMIT: usize = 32 << 20;
 /// Texts that wait; a viewer with more is disconnected.
 pub const TEXTS_LIMIT: usize = 4096;
-/// What a sample costs beside its payload.
+/// Memory that a sample needs beside its payload, in bytes, as it is counted.
 const ITEM_BYTES: usize = 64;
 
 /// One frame for the viewer.

@@ -61,7 +61,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A connection that begins: says first what the server is called, and what tells this run of it from others.
+    /// A connection that begins: it sends the server's name first, and the number that distinguishes this run of it from others.
     pub fn new(name: &str, id: &str) -> Session {
         let mut session = Session::default();
         session.say(&json!({

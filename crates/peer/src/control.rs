@@ -14,7 +14,7 @@ pub(crate) struct Control {
     ended: bool,
 }
 
-/// What came from the lab.
+/// Input from the lab: a line, a malformed one, or its end.
 #[derive(Debug)]
 pub(crate) enum Command {
     Line(Line),

@@ -5,7 +5,7 @@ use crate::message::{HEADER_BYTES, Header, Outgoing, parse};
 use crate::stamp_clock::StampClock;
 use crate::table::Table;
 
-/// What one node has received, and its record table.
+/// Counts of one node's received messages, and its record table.
 pub(crate) struct Inbox {
     payload_bytes: usize,
     touch: Touch,

@@ -1,4 +1,4 @@
-//! What a program under test links: the node side of the lab's peer protocol.
+//! Library for a program under test: the node side of the lab's peer protocol.
 //!
 //! The lab starts one process per node. This crate is that process except for the middleware:
 //! it reads the lab's lines, pins and paces, stamps and records, and calls the middleware through

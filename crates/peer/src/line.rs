@@ -55,7 +55,7 @@ pub enum LineError {
         key: String,
         /// Its value.
         value: String,
-        /// What it should have been.
+        /// The form that it must have.
         wanted: &'static str,
     },
 }
@@ -102,7 +102,7 @@ impl Line {
         &self.verb
     }
 
-    /// What an `error` line says.
+    /// The sentence of an `error` line.
     pub fn sentence(&self) -> &str {
         &self.sentence
     }

@@ -1,4 +1,4 @@
-//! What a node does between `run` and `done`: the loops whose cost is part of every figure.
+//! Loops of a node between `run` and `done`, whose cost is part of every figure.
 //!
 //! Nothing here allocates or makes a system call per message beyond what the middleware needs. One
 //! reading of the clock (about 20 ns) per stamp; in a closed loop one stamp serves as the end of a
@@ -21,7 +21,7 @@ pub(crate) const SILENCE_NS: i64 = 200_000_000;
 
 const _: () = assert!(QUIET_NS < SILENCE_NS);
 
-/// What the lab wants measured (spec section 1.3).
+/// Measurement that the lab asks for (spec section 1.3).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) messages: u64,
@@ -88,7 +88,7 @@ impl Node {
         let now_ns = self.inbox.clock.now_ns();
         let mut cpu_ns = self.cpu_start_ns.map_or(0, |start_ns| clock::process_cpu_ns() - start_ns);
         if self.wait == Wait::Spin && self.inbox.last_arrival_ns != 0 {
-            // A spinning node burned its core from the last message until it heard "stop".
+            // A spinning node burned its core from the last message until it received "stop".
             cpu_ns -= now_ns - self.inbox.last_arrival_ns;
         }
         Line::new("done")

@@ -31,7 +31,7 @@ impl StampClock {
         }
     }
 
-    /// What this clock shows when the machine's shows `at_ns`.
+    /// Reading of this clock when the machine's shows `at_ns`.
     #[inline]
     pub(crate) fn shown_ns(&self, at_ns: i64) -> i64 {
         match &self.artificial {

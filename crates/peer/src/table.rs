@@ -11,7 +11,7 @@ const SLOT_BYTES: usize = 32;
 /// Most slots a table may have: 2²⁴ messages, half a gibibyte.
 pub const SLOTS_MAX: usize = 1 << 24;
 
-/// What one node saw of one message.
+/// Record of one message at one node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Slot {
     /// When it should have been sent, on the source's clock.

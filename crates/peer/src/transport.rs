@@ -18,10 +18,10 @@ pub type Deliver<'a> = dyn FnMut(&[u8]) + 'a;
 
 /// A middleware that can be put under test.
 pub trait Peer {
-    /// What it is and what it offers.
+    /// Its name, version and capabilities.
     fn describe(&self) -> Description;
 
-    /// What its options may be; by default the lab passes every option on and leaves the judgement to [`Peer::open`].
+    /// Values that its options may have; by default the lab passes every option on and leaves the judgement to [`Peer::open`].
     fn support(&self) -> Support {
         Support::default()
     }
@@ -41,7 +41,7 @@ pub struct Delegate {
     pub program: PathBuf,
     /// Words of `open` instead of the lab's. The scenario's options are for the peer, and left out.
     pub words: BTreeMap<String, String>,
-    /// What is dropped when it has ended.
+    /// Is dropped when the program has ended.
     pub beside: Box<dyn Any>,
 }
 
@@ -73,13 +73,13 @@ pub trait Transport {
         Vec::new()
     }
 
-    /// What this node has measured by itself while it ran, by name; units end the names. Asked for once, at the end.
+    /// Figures that this node measured by itself while it ran, by name; units end the names. Asked for once, at the end.
     fn facts(&self) -> BTreeMap<String, f64> {
         BTreeMap::new()
     }
 }
 
-/// What a peer says of itself.
+/// Name, version and capabilities of a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
     /// Name of the peer, one word.
@@ -98,18 +98,18 @@ pub struct Description {
     pub payload_bytes_max: u64,
 }
 
-/// What a peer supports beyond its [`Description`], so that the lab skips a cell by name instead of seeing it fail.
+/// Support of options by a peer, beyond its [`Description`], so that the lab skips a cell by name instead of seeing it fail.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Support {
     /// Options of which only these values are offered.
     pub options: BTreeMap<String, Vec<String>>,
-    /// What values of options need beside the peer. Not part of `hello`: only a peer inside the command has needs.
+    /// Peers and programs that values of options need. Not part of `hello`: only a peer inside the command has needs.
     pub needs: Vec<Need>,
     /// Whether one node is all there is, because it sends to itself.
     pub is_alone: bool,
 }
 
-/// What a value of an option needs.
+/// Peer and program that a value of an option needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
     /// Name of the option.
@@ -145,7 +145,7 @@ pub enum Wait {
     Hybrid,
 }
 
-/// What a node does in its topology.
+/// Role of a node in its topology.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Sends and waits for the echo.
@@ -160,12 +160,12 @@ pub enum Role {
     Sink,
 }
 
-/// What the lab asks one node to open (spec section 1.2).
+/// Arguments of the lab's line `open` for one node (spec section 1.2).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Open {
     /// A word unique to this cell and trial.
     pub session: String,
-    /// What this node does.
+    /// Role of this node.
     pub role: Role,
     /// Its number, from 0.
     pub node: u32,
@@ -240,7 +240,7 @@ impl Open {
     }
 }
 
-/// Words of the protocol that stand for enum variants, in both directions.
+/// Words of the protocol for enum variants, in both directions.
 macro_rules! words {
     ($($type:ident { $($variant:ident = $word:literal),* $(,)? })*) => {$(
         impl FromStr for $type {

@@ -1,4 +1,4 @@
-//! What a recorder costs, and how much of 1 GB/s it keeps: `cost FOLDER [SECONDS [MB_PER_S]]`.
+//! Cost of a recorder, and the share of 1 GB/s that it keeps: `cost FOLDER [SECONDS [MB_PER_S]]`.
 //!
 //! One process publishes a camera of 2 MB frames and an IMU of 200 Hz. Another reads both and takes the latency of the IMU. A third, by turns, does not
 //! exist, records, and records with LZ4. Every frame that was offered must be in one of the recorder's counts: in the file, missed

@@ -1,4 +1,4 @@
-//! A robot that was recorded: what an MCAP file tells of the rates and ages of its topics.
+//! Rates and ages of the topics of a recorded robot, from an MCAP file.
 //!
 //! An age is the recorder's log time minus the stamp that the sender put into the message. Those are two
 //! clocks: their offset is part of every age and nothing in the file bounds it, but a stamp later than its log
@@ -28,7 +28,7 @@ const ONE_DAY_NS: u64 = 86_400_000_000_000;
 /// Of a definition this much is kept: the first field stands there, behind the comments.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
-/// What a file contains.
+/// Topics of a file, with rates and ages.
 #[derive(Debug, Default)]
 pub struct Recording {
     /// By number, of which channels name one.

@@ -63,7 +63,7 @@ struct Entry {
     for_seconds: f64,
 }
 
-/// What is wrong with a topic.
+/// Fault of a topic that an alarm watches for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Condition {
     /// The newest sample's content is older than this, ns.
@@ -79,7 +79,7 @@ pub enum Condition {
 pub struct Alarm {
     /// Name of the topic.
     pub topic: String,
-    /// What is wrong.
+    /// The fault.
     pub condition: Condition,
     /// For so many nanoseconds.
     pub for_ns: u64,
@@ -139,7 +139,7 @@ impl Alarms {
     /// Reads a text: `[[alarms]]` with `topic`, one of `age_above_ms`, `bound_above_ms` and `rate_below_hz`, and `for_seconds`.
     ///
     /// # Errors
-    /// What is wrong, in a sentence.
+    /// The text is no TOML, or an entry of it cannot be an alarm.
     pub fn parse(text: &str) -> Result<Alarms, AlarmError> {
         if text.len() > TEXT_BYTES_MAX {
             return Err(AlarmError::Text(format!("it has more than {TEXT_BYTES_MAX} bytes")));

@@ -1,4 +1,4 @@
-//! What a file holds, topic by topic, with the ages and bounds that only our recordings have.
+//! Contents of a file, topic by topic, with the ages and bounds that only our recordings have.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
@@ -63,7 +63,7 @@ pub struct RecordedTopic {
     pub age_max_ns: Option<i64>,
 }
 
-/// What a file holds.
+/// Contents of a file.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Contents {
     /// By channel.

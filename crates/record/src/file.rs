@@ -53,7 +53,7 @@ pub enum FileError {
     OfBag {
         /// Its name.
         file: String,
-        /// What is wrong with it.
+        /// The fault in it.
         cause: Box<FileError>,
     },
     /// No end of the file.

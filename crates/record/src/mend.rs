@@ -24,7 +24,7 @@ const SUMMARY_OFFSET: u8 = 0x0E;
 /// Opcode and length of a record.
 const HEAD_BYTES: u64 = 9;
 
-/// What a file has got.
+/// Result of mending a file: its index, and the bytes that were cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mended {
     /// Chunks in the index.
@@ -58,7 +58,7 @@ pub enum MendError {
         /// The file.
         path: PathBuf,
     },
-    /// What comes behind the damage would be lost.
+    /// The file is damaged before whole chunks, which would be lost.
     #[error(
         "{path} is damaged at byte {at}, with whole chunks behind it; play what comes before, or recover the rest with mcap's command line tool",
         path = path.display()

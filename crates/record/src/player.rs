@@ -16,7 +16,7 @@ use crate::schedule::{Due, Schedule};
 /// The shortest longest sample that a topic is opened for, bytes.
 const PAYLOAD_BYTES_LEAST: u64 = 64;
 
-/// What the source times of published samples are.
+/// How source times are set when samples are published again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ages {
     /// A sample is as old as it was when it was recorded, with the same bound.
@@ -25,14 +25,14 @@ pub enum Ages {
     Renewed,
 }
 
-/// What to play.
+/// Topics to play, their new names, and how their source times are set.
 #[derive(Clone, Debug)]
 pub struct Selection {
     /// Names of topics in the file; empty: all.
     pub topics: Vec<String>,
     /// Topics that get another name: from, to.
     pub remap: BTreeMap<String, String>,
-    /// What source times become.
+    /// How source times are set.
     pub ages: Ages,
 }
 
@@ -202,7 +202,7 @@ impl<'n> Player<'n> {
         }
     }
 
-    /// What was published so far, in all plays.
+    /// Counts of published samples, over all plays.
     pub fn played(&self) -> &Played {
         &self.played
     }
@@ -246,7 +246,7 @@ fn open(node: &Node, topic: &str, channel: &RecordedTopic) -> Result<Publisher, 
     builder.open()
 }
 
-/// The format that MCAP's word stands for; `None` for bytes of no format of ours.
+/// The format that MCAP's word names; `None` for bytes of no format of ours.
 fn format(encoding: &str) -> Option<Format> {
     if encoding == "flatbuffer" { Some(Format::FlatBuffers) } else { encoding.parse().ok() }
 }

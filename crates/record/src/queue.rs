@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 const SPARE_LEAST_BYTES: usize = 64 << 10;
 /// So much is kept in them. A buffer that is much larger than its payload would be memory that is not counted.
 const SPARE_LIMIT_BYTES: usize = 32 << 20;
-/// What an item costs beside its payload.
+/// Memory that an item needs beside its payload, in bytes, as it is counted.
 const ITEM_BYTES: usize = 128;
 
-/// What is known of a sample, and its payload.
+/// A sample's description and its payload.
 pub(crate) type Item<T> = (T, Vec<u8>);
 
 /// Why there is no room for a payload.

@@ -41,10 +41,10 @@ const SLICE_NS: u64 = 100_000;
 /// The wall clock is read anew this often.
 const WALL_CLOCK_EVERY_NS: i64 = 1_000_000_000;
 
-/// What to record.
+/// Topics to record, and the size of the queue.
 #[derive(Clone, Debug)]
 pub struct Selection {
-    /// Names of topics; a name that ends in `*` stands for all that begin with what is before it. Empty: all topics.
+    /// Names of topics; a name that ends in `*` matches all that begin with what is before it. Empty: all topics.
     pub topics: Vec<String>,
     /// Room for samples that wait for the disk, bytes.
     pub queue_bytes_max: usize,
@@ -64,7 +64,7 @@ impl Selection {
 /// thread that writes, once for each topic and format, and must not take long.
 pub type Definitions = Box<dyn FnMut(&Node, NodeId, &Endpoint) -> Option<(String, String)> + Send>;
 
-/// What became of the samples of a topic.
+/// Counts of a topic's samples by their fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TopicCount {
     /// In the file, or on the way there.
@@ -79,7 +79,7 @@ pub struct TopicCount {
     pub bytes: u64,
 }
 
-/// What became of the samples, by topic.
+/// Counts of samples, by topic.
 pub type Counts = BTreeMap<String, TopicCount>;
 
 /// A recording that runs.
@@ -208,7 +208,7 @@ impl Recorder {
         self.shared.keeps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What became of the samples, by topic.
+    /// Counts of samples so far, by topic.
     pub fn counts(&self) -> Counts {
         lock(&self.shared.counts).clone()
     }

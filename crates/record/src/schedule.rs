@@ -13,7 +13,7 @@ pub struct Schedule {
     pub to_ns: Option<u64>,
 }
 
-/// What to do with a message.
+/// Time at which a message is due, or on which side of the played part it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// It lies before the part that is played.

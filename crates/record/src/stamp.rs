@@ -137,7 +137,7 @@ impl Stamp {
         }
     }
 
-    /// What it is, for people.
+    /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
             Stamp::Cdr => "header",

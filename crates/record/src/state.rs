@@ -12,7 +12,7 @@ const HEAD_BYTES: usize = 12;
 /// Nodes, links, mismatches, or publishers and readers of a record; of more, these come first.
 pub const ENTRIES_MAX: usize = 1_024;
 
-/// What is known of a running system at a moment.
+/// Snapshot of a running system: nodes, links, mismatches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SystemState {

@@ -12,10 +12,10 @@ const VERSION: u8 = 1;
 const HEAD_BYTES: usize = 8;
 /// Bytes of an entry.
 const ENTRY_BYTES: usize = 48;
-/// Stands for a width that is not known.
+/// Value in the file for an unknown width.
 const UNKNOWN: u64 = u64::MAX;
 
-/// What is known of one message beside its bytes.
+/// Times and counts of one message, beside its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleTimes {
     /// Channel of the message in this file.

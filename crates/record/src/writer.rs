@@ -49,7 +49,7 @@ pub enum WriteError {
         /// The file.
         path: PathBuf,
     },
-    /// What MCAP cannot hold, e.g. more than 65,535 channels.
+    /// MCAP cannot hold it, e.g. more than 65,535 channels.
     #[error("{path}: {cause}", path = path.display())]
     Format {
         /// The file.
@@ -83,7 +83,7 @@ pub struct Stored {
     pub log_ns: u64,
     /// Its source time, ns since 1970, or `log_ns` if that is not known.
     pub publish_ns: u64,
-    /// What else is known of it.
+    /// Its bound and its counts.
     pub times: SampleTimes,
 }
 

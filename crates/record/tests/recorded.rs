@@ -132,7 +132,7 @@ fn a_recording_names_its_publishers_and_readers() {
     assert_eq!(names(ends::SUBSCRIBERS), [end(&listener, "listener")]);
 }
 
-/// What the file says of the system, as far as it is written.
+/// System states in the file, as far as it is written.
 fn states(path: &Path) -> Vec<(u64, SystemState)> {
     let mut states = Vec::new();
     // The file of a recorder that runs has no end.

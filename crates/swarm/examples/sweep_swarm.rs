@@ -1,4 +1,4 @@
-//! What age, loss, range, number, rate and transport cost a swarm: the table `crates/swarm/sweep.md`. Transports are models.
+//! The cost of age, loss, range, number, rate and transport to a swarm: the table `crates/swarm/sweep.md`. Transports are models.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // a measuring program
 
@@ -17,12 +17,12 @@ struct Cell {
     transport: &'static str,
 }
 
-/// What the others differ from.
+/// Base cell, from which the others differ in one parameter or two.
 const USUAL: Cell =
     Cell { nodes: 30, delay_ms: 50, loss: 0.3, rate_hz: 10.0, power_dbm: 20.0, transport: "multicast" };
 const TRANSPORTS: [&str; 3] = ["multicast", "repeated", "unicast_mesh"];
 const WAYS: [&str; 3] = ["hold", "age", "bound"];
-/// What age, loss and rate cost: delay in ms, loss, Hz.
+/// Cells for the cost of age, loss and rate: delay in ms, loss, Hz.
 const AGES: [(u32, f64, f64); 8] = [
     (0, 0.0, 10.0),
     (200, 0.0, 10.0),

@@ -14,8 +14,8 @@
 //!   acts. If both keep it they stop before they touch, whatever either intends. It is the barrier of Wang, Ames
 //!   and Egerstedt ("Safety barrier certificates for collisions-free multirobot systems", 2017) for velocity
 //!   commands. Hovering always keeps it, unless the neighbour is too near even where it is thought to be.
-//!   A neighbour that has not been heard for long may be at either side: the plane is repeated for the edge of the ball in
-//!   which it is, and while that ball reaches the vehicle itself it creeps until it hears more.
+//!   A neighbour whose last state is old may be at either side: the plane is repeated for the edge of the ball in
+//!   which it is, and while that ball reaches the vehicle itself it creeps until a new state arrives.
 //! - **Reciprocal** (soft): ORCA's plane, with a larger margin and a horizon. It makes drones pass each other instead of
 //!   meeting at the barrier.
 //!

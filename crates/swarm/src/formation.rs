@@ -8,7 +8,7 @@
 use crate::Vector;
 use crate::vehicle::shortened;
 
-/// What the swarm looks like.
+/// Shape of a formation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Side by side, the leader in the middle.

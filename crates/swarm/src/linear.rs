@@ -34,7 +34,7 @@ impl Plane {
     }
 }
 
-/// What is sought.
+/// Objective of the optimisation.
 #[derive(Clone, Copy, Debug)]
 enum Goal {
     /// Nearest to this point.

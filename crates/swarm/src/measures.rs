@@ -1,4 +1,4 @@
-//! What a swarm did: separation, formation, ages at the moment of decision, and what the air carried.
+//! Measures of a swarm's run: separation, formation, ages at the moment of decision, and the load of the air.
 
 use std::collections::HashSet;
 
@@ -89,7 +89,7 @@ pub struct Measures {
     pub loss_by_collision: f64,
     /// On the air per drone and second, MAC headers included, bytes.
     pub bytes_per_drone_s: f64,
-    /// Until every drone had heard every other once, s; `null` if that did not happen.
+    /// Time until every drone had received every other's state once, s; `null` if that did not happen.
     pub discovery_s: Option<f64>,
     /// From the start until the last living drone had left its place, s; `null` if one never did.
     pub takeoff_s: Option<f64>,

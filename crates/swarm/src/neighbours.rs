@@ -1,4 +1,4 @@
-//! What a drone knows of the others: their last states, brought to the present, and how far each may be from there.
+//! A drone's table of its neighbours: their last states, brought to the present, and how far each may be from there.
 //!
 //! # Approach
 //!
@@ -15,9 +15,9 @@
 //!
 //! A state older than the lifespan is dropped. A state that is not newer than the one there is counted and ignored.
 //!
-//! In a large swarm most drones are at the edge of the radio's range and are heard by chance, once in many seconds. Kept for the whole
+//! In a large swarm most drones are at the edge of the radio's range and their states arrive by chance, once in many seconds. Kept for the whole
 //! lifespan, such a state would leave open that its drone is anywhere. With [`RangeLimits`] it is kept as long as it proves
-//! that its drone is not near; a drone that comes near is in range and heard again.
+//! that its drone is not near; a drone that comes near is in range again.
 
 use noctule_timebase::{Instant, Span};
 
@@ -67,7 +67,7 @@ pub struct RangeLimits {
 /// Between two looks at which may be near by now.
 const RANGE_PERIOD: Span = Span::from_ms(200);
 
-/// What has come.
+/// Counts of the states that came, and of neighbours that were dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NeighbourCounters {
     /// States taken.
@@ -82,7 +82,7 @@ pub struct NeighbourCounters {
     pub out_of_range: u64,
 }
 
-/// What is kept of a state: one cache line, because a table of a thousand is written at random places.
+/// Table entry of a state: one cache line, because a table of a thousand is written at random places.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Known {
@@ -245,7 +245,7 @@ impl Neighbours {
         self.count == 0
     }
 
-    /// What has come.
+    /// Counts of the states that came, and of neighbours that were dropped.
     pub fn counters(&self) -> NeighbourCounters {
         self.counters
     }

@@ -13,7 +13,7 @@
 //!
 //! `δ ← (1 − α)·δ + β·(target − busy)`, the second term limited,
 //!
-//! every 200 ms. All that hear the same channel move by the same amount, and α lets differences between them decay: rates fall and
+//! every 200 ms. All that sense the same channel move by the same amount, and α lets differences between them decay: rates fall and
 //! rise together without a message about it. With K stations the sum settles at K·β / (α + K·β) of what is left of the target,
 //! and the loop is stable up to K = (2 − α) / β, 1,653.
 
@@ -27,7 +27,7 @@ const BETA: f64 = 0.0012;
 const RISE_MAX: f64 = 0.0005;
 const FALL_MAX: f64 = 0.00025;
 
-/// What a rate may be.
+/// Limits of a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateLimits {
     /// Never more, Hz.

@@ -27,15 +27,15 @@ pub const NODES_MAX: usize = STATIONS_MAX;
 /// A checked experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Drones.
     pub nodes: usize,
-    /// What they fly.
+    /// Mission of the drones.
     pub mission: Mission,
     /// Virtual time, s.
     pub seconds: f64,
-    /// They hover this long first and hear each other, s.
+    /// They hover this long first and receive each other's states, s.
     pub hover_s: f64,
     /// Then they wait until they know their neighbours ([`crate::takeoff`]).
     pub takeoff: TakeOffLimits,
@@ -61,11 +61,11 @@ pub struct Scenario {
     pub background_mbps: f64,
     /// The drones that are killed.
     pub kill: Option<Kill>,
-    /// What stands in the way; every drone knows it.
+    /// Obstacles; every drone knows them.
     pub obstacles: Vec<Obstacle>,
 }
 
-/// What drones fly.
+/// Mission of the drones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mission {
     /// All start on a sphere and cross to the opposite point, all through the middle; the mean distance of neighbours at
@@ -92,7 +92,7 @@ pub enum Mission {
     },
 }
 
-/// What drones say of themselves.
+/// Settings of the states that drones send: rate, delay, errors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct States {
     /// Asked for, Hz.
@@ -158,9 +158,9 @@ pub enum ScenarioError {
     Range {
         /// Which.
         field: &'static str,
-        /// What it is.
+        /// The value.
         value: String,
-        /// What it can be.
+        /// Its range.
         range: &'static str,
     },
     /// A drone would begin or end in it.
@@ -244,7 +244,7 @@ impl Scenario {
         }
     }
 
-    /// What drones that measure their channel aim at, and the time on the air that a state takes; `None` if they do not measure.
+    /// Limits by which drones that measure their channel set their rate, and the airtime of a state; `None` if they do not measure.
     pub fn rate_limits(&self) -> Option<(RateLimits, Span)> {
         let air = self.air.as_ref().filter(|_| self.rate_rule == RateRule::Measured)?;
         let frame_bytes = STATE_BYTES as u32 + HEADERS_BYTES;

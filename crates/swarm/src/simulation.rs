@@ -55,7 +55,7 @@ pub struct Simulation {
     rate_hz: f64,
     step: u64,
     drones: Vec<Drone>,
-    /// What each drone's clock shows too much.
+    /// Error of each drone's clock: positive if it is ahead.
     clock_errors: Vec<Span>,
     winds: Vec<Wind>,
     air: Option<Air>,
@@ -154,7 +154,7 @@ impl Simulation {
         self.drones.iter().map(|drone| drone.alive)
     }
 
-    /// What a drone knew of the others when it last decided; for an unknown number, none.
+    /// A drone's estimates of the others at its last decision; for an unknown number, none.
     pub fn known_by(&self, number: usize) -> &[Estimate] {
         self.drones.get(number).map_or(&[], Drone::seen)
     }
@@ -263,7 +263,7 @@ impl Simulation {
         }
     }
 
-    /// What radios send until the end of this step arrives.
+    /// Sends the states that are due before the end of this step, and delivers those that arrive until then.
     fn exchange(&mut self, now: Now) {
         let Some(air) = &mut self.air else { return };
         let end = now.0 + STEP;

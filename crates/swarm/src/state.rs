@@ -13,7 +13,7 @@ pub const POSITION_MAX_M: f64 = 1e7;
 /// No component of velocity or acceleration is greater, m/s, m/s².
 pub const MOTION_MAX: f64 = 1e4;
 
-/// What a drone does.
+/// Flight mode of a drone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Flies its mission.
@@ -30,7 +30,7 @@ pub enum Mode {
 pub struct State<C> {
     /// Number of the drone.
     pub node: u32,
-    /// What it does.
+    /// Flight mode.
     pub mode: Mode,
     /// When the rest was true.
     pub at: Instant<C>,

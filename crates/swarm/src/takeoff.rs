@@ -2,15 +2,15 @@
 //!
 //! # Problem
 //!
-//! Bounds cover neighbours that have been heard. A drone that leaves while one nearby is still unknown flies as if that
+//! Bounds cover neighbours whose states have been received. A drone that leaves while one nearby is still unknown flies as if that
 //! one were not there: discovery, the first exchange of clocks and a radio that loses can each take seconds.
 //!
 //! # Approach
 //!
-//! It waits until it has heard all that it expects. Not all of a large swarm are in range, so it is enough that no new one has been
-//! heard nearby for a while, and that nothing else changed: as long as states come whose age is not known, because the first exchange
+//! It waits until it knows all that it expects. Not all of a large swarm are in range, so it is enough that no new one has appeared
+//! nearby for a while, and that nothing else changed: as long as states come whose age is not known, because the first exchange
 //! of clocks is still under way, or known drones are lost again, a count that does not grow says nothing. The wait has an end, after which the drone leaves with what it knows and says so: [`Clearance`] is the
-//! reason. A drone that has heard no other while it expects some waits for ever: it has no radio.
+//! reason. A drone that has received no other's state while it expects some waits for ever: it has no radio.
 
 use noctule_timebase::{Instant, Span};
 
@@ -28,11 +28,11 @@ pub struct TakeOffLimits {
 /// Why a drone may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clearance {
-    /// It has heard all that it expects.
+    /// It knows all that it expects.
     Complete,
-    /// It has heard no new drone nearby for [`TakeOffLimits::quiet`].
+    /// No new drone has appeared nearby for [`TakeOffLimits::quiet`].
     Quiet,
-    /// [`TakeOffLimits::longest`] is over, and still a new drone was heard lately.
+    /// [`TakeOffLimits::longest`] is over, and still a new drone appeared lately.
     Overdue,
 }
 
@@ -60,7 +60,7 @@ pub struct TakeOff {
 }
 
 impl TakeOff {
-    /// Of a drone that expects to hear `expected` others, if all are in range.
+    /// Of a drone that expects states of `expected` others, if all are in range.
     pub fn new(limits: TakeOffLimits, expected: usize) -> TakeOff {
         TakeOff { limits, expected, since: None, nearby: 0, changed: Instant::MIN, cleared: None }
     }
@@ -86,7 +86,7 @@ impl TakeOff {
         self.cleared.is_some()
     }
 
-    /// A drone was heard whose state cannot be used yet, or a known one was lost: which are nearby is not settled.
+    /// A state came that cannot be used yet, or a known one was lost: which are nearby is not settled.
     pub fn handle_unsettled(&mut self, now: Instant<Own>) {
         self.changed = self.changed.max(now);
     }
@@ -103,7 +103,7 @@ mod tests {
 
     const LIMITS: TakeOffLimits = TakeOffLimits { quiet: Span::from_s(3), longest: Span::from_s(10) };
 
-    /// What a drone that expects nine others knows, second by second, of whom all are nearby; when it leaves, s, and why.
+    /// Take-off of a drone that expects nine others, given how many it knows at each second, all of them nearby: time, s, and reason.
     fn leaves(known: impl Fn(i64) -> usize) -> Option<(i64, Clearance)> {
         let mut takeoff = TakeOff::new(LIMITS, 9);
         let leaves = (0..60).find(|second| {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     /// A live swarm of 32 on a channel that lost 30 % left after 12 s knowing two thirds: clocks of the others were not known, and some
-    /// that had been heard once were forgotten again; two pairs collided.
+    /// of which one state had been received were forgotten again; two pairs collided.
     #[test]
     fn a_count_that_stays_says_nothing_while_others_are_heard_without_an_age() {
         let mut takeoff = TakeOff::new(LIMITS, 9);

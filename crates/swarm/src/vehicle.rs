@@ -4,7 +4,7 @@
 
 use crate::Vector;
 
-/// What a vehicle can do.
+/// Limits of a vehicle's motion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Fastest command, m/s.

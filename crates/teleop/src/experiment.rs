@@ -1,4 +1,4 @@
-//! What latency costs, in virtual time: the same cores that run live, links of `noctule-netsim`, and a known truth.
+//! The cost of latency, in virtual time: the same cores that run live, links of `noctule-netsim`, and a known truth.
 //!
 //! - [`commands`]: E1, the operator's commands over a network.
 //! - [`arrivals`]: E1 over what was measured: arrivals of a live network, whatever carried them.

@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //!
-//! What a late command costs an operator is an error of the tool in millimetres: its speed times the command's age. A tool that
+//! The cost of a late command to an operator is an error of the tool in millimetres: its speed times the command's age. A tool that
 //! knows the age can take most of it back. This crate shows both, in virtual time and live.
 //!
 //! # Approach

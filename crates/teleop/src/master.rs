@@ -144,7 +144,7 @@ impl Smoother {
     }
 }
 
-/// What a master is made of.
+/// Configuration of a master.
 #[derive(Clone, Debug)]
 pub struct MasterConfig {
     /// Whose hand.
@@ -223,7 +223,7 @@ pub fn run(node: &Node, config: &MasterConfig, is_due: &dyn Fn() -> bool) -> Res
     Ok(lateness)
 }
 
-/// A hand of a formula begins when a program hears it, and anew for one that comes before it moves: a clutch that engages in the
+/// Start of a formula's hand: when a subscriber matches, and anew for one that comes before it moves: a clutch that engages in the
 /// middle of a motion is one whose offset nobody knows afterwards.
 #[derive(Debug)]
 struct Start {

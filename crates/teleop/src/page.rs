@@ -56,7 +56,7 @@ pub const ASSETS: [Asset; 6] = [
     Asset { path: "/shell.css", content_type: "text/css", body: include_str!("../../../web/shell.css") },
 ];
 
-/// What a page is made of.
+/// Configuration of a page.
 #[derive(Clone, Debug)]
 pub struct PageConfig {
     /// Where to listen.
@@ -88,7 +88,7 @@ pub enum PageError {
     Recording(#[from] RecordingError),
 }
 
-/// What a browser says.
+/// Message of a browser.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "t", rename_all = "snake_case")]
 enum BrowserMessage {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::messages::{ArmState, POSE_TOPIC, PoseCommand, STATE_TOPIC};
 
-/// What a viewer needs to know of a state; fields are described in `messages`.
+/// JSON schema of a state, for viewers; fields are described in `messages`.
 const STATE_SCHEMA: &str = r#"{"type":"object","properties":{"sequence":{"type":"integer"},"mode":{"type":"integer"},
 "rule":{"type":"integer"},"joints_rad":{"type":"array","items":{"type":"number"}},
 "velocity_rad_s":{"type":"array","items":{"type":"number"}},"voltage_v":{"type":"array","items":{"type":"number"}},
@@ -61,7 +61,7 @@ pub struct Recorder {
     counts: RecordedCounts,
 }
 
-/// What a recording holds, and what it lacks.
+/// Counts of a recording's samples, and of those it lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordedCounts {
     /// States in the file.

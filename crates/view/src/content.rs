@@ -150,7 +150,7 @@ pub fn message(kind: Kind, bytes: &[u8], head: Value) -> Result<Payload, NotShow
     Ok(join(head, content))
 }
 
-/// What is shown, and its bytes.
+/// Description of a picture, as JSON, and its bytes.
 pub(crate) type Content = (Value, Vec<u8>);
 
 /// Adds what a picture is to `head`, and its bytes.

@@ -25,12 +25,12 @@ const TICK: Duration = Duration::from_millis(40);
 /// Clocks and links go to pages every so many frames, and so does the list of topics, if it has changed.
 const FRAMES_PER_LOOK: u64 = 4;
 
-/// What a page is made of.
+/// Configuration of a page.
 #[derive(Clone, Debug)]
 pub struct PageConfig {
     /// Where to listen.
     pub listen: SocketAddr,
-    /// What is shown, beside the page's name: the domain, or the file.
+    /// Text beside the page's name: the domain, or the file.
     pub subtitle: String,
 }
 

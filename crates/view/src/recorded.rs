@@ -81,7 +81,7 @@ struct Topic {
     kind: Kind,
     /// In the words of DDS; empty if the file has none.
     qos: String,
-    /// What its publisher offered.
+    /// Deadline that its publisher offered.
     deadline_ns: Option<i64>,
     /// Nodes that read it.
     readers: Vec<End>,
@@ -274,7 +274,7 @@ fn publisher_number(publisher: [u8; 8]) -> String {
     publisher.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What was offered, as the live view writes it.
+/// QoS that was offered, in the words of the live view.
 fn qos(metadata: &Metadata) -> String {
     let Some(reliability) = metadata.get("noctule_reliability") else { return String::new() };
     let word = |key: &str| metadata.get(key).map_or("", String::as_str);
@@ -324,7 +324,7 @@ impl Topic {
         self.entries.partition_point(|entry| entry.log_ns <= at_ns)
     }
 
-    /// What was missed up to each message.
+    /// Computes for each message the counts of missed samples and deadlines up to it.
     fn count(&mut self) {
         let (mut missed, mut deadline_missed, mut before_ns) = (0_u64, 0_u64, None);
         for entry in &mut self.entries {

@@ -1,9 +1,9 @@
-//! What pages look at: a running system or a recording.
+//! Source of a page's data: a running system or a recording.
 
 use crate::live::Live;
 use crate::recorded::Recorded;
 
-/// What pages look at.
+/// Source of a page's data.
 pub enum System {
     /// A running one.
     Live(Box<Live>),

@@ -15,7 +15,7 @@ use crate::{CHANNELS_MAX, MESSAGE_BYTES_MAX, REPLIES_MAX};
 /// A browser that takes longer to accept a frame has gone.
 pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a browser gets: JSON as text, or bytes that the page knows how to read.
+/// Message to a browser: JSON as text, or bytes that the page knows how to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// A JSON object with its kind in `t`.
@@ -33,7 +33,7 @@ impl Payload {
     }
 }
 
-/// What waits for a browser.
+/// Queue of one browser.
 #[derive(Debug, Default)]
 struct Waiting {
     /// The newest of each channel.
@@ -141,7 +141,7 @@ impl Write for SharedStream {
     }
 }
 
-/// Serves a browser whose handshake is done until it goes or is closed; `heard` gets each text it sends.
+/// Serves a browser whose handshake is done until it goes or is closed; `heard` receives each text it sends.
 pub(crate) fn serve(
     stream: TcpStream,
     mailbox: &Arc<Mailbox>,

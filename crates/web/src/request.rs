@@ -3,7 +3,7 @@
 /// Longest head that is read.
 pub(crate) const HEAD_BYTES_MAX: usize = 8 << 10;
 
-/// What a browser asks for.
+/// Fields of an HTTP request's head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) path: String,

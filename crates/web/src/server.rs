@@ -57,7 +57,7 @@ pub enum ServerError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u64);
 
-/// What happened on the page.
+/// Event of a browser's connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A browser came.
@@ -80,7 +80,7 @@ pub struct Server {
     accepting: Option<JoinHandle<()>>,
 }
 
-/// What all threads share.
+/// State that all threads share.
 #[derive(Debug)]
 struct Gate {
     token: String,

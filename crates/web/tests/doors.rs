@@ -1,4 +1,4 @@
-//! Which clients get in, and which do not; what a browser and the program hear of each other.
+//! Which clients get in, and which do not; which messages pass between a browser and the program.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! What a frequency response says: crossings, margins, peak of the sensitivity, bandwidth.
+//! Figures of a frequency response: crossings, margins, peak of the sensitivity, bandwidth.
 
 use serde::Serialize;
 

@@ -5,7 +5,7 @@ use noctule_timebase::{Instant, Span};
 use crate::clock::Controlling;
 use crate::{Rotation, Vector};
 
-/// What a command's age is used for.
+/// Use of a command's age.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommandMode {
     /// The newest command counts as it is.

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 pub(crate) const PROGRAM: &str = "noctule-dds";
-/// What failing builds say, in the order in which it is looked for, and what it means.
+/// Texts in the output of a build that failed, in the order in which they are looked for, and their cause in words.
 const REASONS: [(&str, &str); 6] = [
     ("is `cmake` not installed?", "cmake is not there"),
     ("Unable to find libclang", "libclang is not there"),
@@ -44,7 +44,7 @@ pub(crate) enum BridgeError {
     NotBuilt { why: NotBuilt, own: PathBuf },
 }
 
-/// What went wrong with its build.
+/// Why the bridge's program was not built.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotBuilt {
     #[error("{PROGRAM} is not there")]

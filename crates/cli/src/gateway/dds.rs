@@ -13,7 +13,7 @@ pub(crate) struct DdsArguments {
     /// Exchange topics with this DDS domain, ROS 2's ROS_DOMAIN_ID; without a board's line named, that is all
     #[arg(long, value_name = "DOMAIN", value_parser = clap::value_parser!(u32).range(0..=232))]
     pub(crate) dds: Option<u32>,
-    /// Exchange only these topics; * stands for any characters; repeatable
+    /// Exchange only these topics; * matches any characters; repeatable
     #[arg(long, value_name = "PATTERN", requires = "dds")]
     dds_topic: Vec<String>,
     /// Do not exchange these topics; repeatable

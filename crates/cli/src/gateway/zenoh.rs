@@ -22,7 +22,7 @@ pub(crate) struct ZenohArguments {
     /// File of Zenoh's own settings (JSON5), such as of TLS
     #[arg(long, value_name = "FILE", requires = "zenoh")]
     zenoh_config: Option<PathBuf>,
-    /// Exchange only these topics and services; * stands for any characters; repeatable
+    /// Exchange only these topics and services; * matches any characters; repeatable
     #[arg(long, value_name = "PATTERN", requires = "zenoh")]
     zenoh_topic: Vec<String>,
     /// Do not exchange these; repeatable

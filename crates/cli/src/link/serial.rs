@@ -25,7 +25,7 @@ const COMMAND_BYTES_MAX: usize = 1_024;
 
 #[derive(Args)]
 pub(crate) struct SerialArguments {
-    /// What to call it: its ends are FOLDER/NAME-a and FOLDER/NAME-b
+    /// Name of the line: its ends are FOLDER/NAME-a and FOLDER/NAME-b
     name: String,
     /// Bits per second
     #[arg(long, default_value_t = 115_200, value_parser = clap::value_parser!(u32).range(i64::from(*BAUD_RANGE.start())..=i64::from(*BAUD_RANGE.end())))]
@@ -71,7 +71,7 @@ fn noise(text: &str) -> Result<Noise, ArgumentError> {
     share.map(Noise::of).ok_or(ArgumentError::NoisePercent)
 }
 
-/// Runs a line until Ctrl-C or SIGTERM, and does what is said on standard input.
+/// Runs a line until Ctrl-C or SIGTERM, and executes the commands on standard input.
 pub(crate) fn run(arguments: &SerialArguments) -> Result<(), Box<dyn Error>> {
     if arguments.name.is_empty() || arguments.name.contains('/') || arguments.name.starts_with('.') {
         return Err(format!("\"{}\" is no name of a line; take letters and digits", arguments.name).into());

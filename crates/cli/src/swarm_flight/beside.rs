@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// A sender that was kept from running catches up at most so much, ns.
 const CATCH_UP_NS: i64 = 20_000_000;
 
-/// What is sent beside the swarm, Mb/s of payload.
+/// Rates of the traffic beside the swarm, Mb/s of payload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rates {
     /// From the first drone's radio to the second's.

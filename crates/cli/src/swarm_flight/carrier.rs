@@ -1,6 +1,6 @@
 //! A drone's radio process when another middleware carries the states: for comparison.
 //!
-//! The foreign program gets the own states as lines of hexadecimal digits on its standard input, and writes those it hears the
+//! The foreign program gets the own states as lines of hexadecimal digits on its standard input, and writes those it receives the
 //! same way. It knows nothing of ages: what a state says of its time is taken as it is, which is right because all drones of a
 //! live flight have this machine's clock. The rest of the drone is the same as with Noctule.
 

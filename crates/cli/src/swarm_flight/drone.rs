@@ -259,7 +259,7 @@ impl Pilot {
         }
         let (here_m, reach_m) = (self.vehicle.position_m, self.avoidance.reach_m());
         let nearby = self.seen.iter().filter(|seen| (seen.position_m - here_m).norm() < reach_m).count();
-        // No drone leaves before its neighbours are known, and none flies that hears no other.
+        // No drone leaves before its neighbours are known, and none flies that receives no other's state.
         let flies = self.takeoff.handle_known(now, self.seen.len(), nearby) && !self.seen.is_empty();
         let wanted = if flies { approach(&self.limits, to_goal) } else { Vector::zeros() };
         let others = self.seen.iter().map(|estimate| Other {

@@ -156,7 +156,7 @@ fn air(arguments: &FlyArguments) -> Result<AirSpec, FlyError> {
     Ok(AirSpec { band, multicast_rate, radio, ..AirSpec::default() })
 }
 
-/// What a drone must know about its channel, as arguments; or why the channel cannot carry the swarm.
+/// Arguments of a drone that describe its channel; or why the channel cannot carry the swarm.
 fn channel(spec: &AirSpec, arguments: &FlyArguments) -> Result<Vec<String>, FlyError> {
     let (nodes, rate) = (arguments.nodes, spec.multicast_rate);
     let payload_bytes = STATE_BYTES as u32 + ENVELOPE_BYTES;

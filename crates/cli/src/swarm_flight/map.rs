@@ -64,7 +64,7 @@ pub(super) struct Dot {
     pub(super) condition: Condition,
 }
 
-/// What a drone does.
+/// Condition of a drone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
     Flying,
@@ -83,7 +83,7 @@ impl Condition {
     }
 }
 
-/// What a drone knows of another.
+/// A drone's estimate of another drone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct KnownDot {
     pub(super) node: usize,
@@ -116,7 +116,7 @@ pub(super) struct Picture<'a> {
     pub(super) air_utilisation: f64,
 }
 
-/// What a browser says.
+/// Message of a browser.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "t", rename_all = "snake_case")]
 enum BrowserMessage {
@@ -133,7 +133,7 @@ pub(super) struct Map {
     server: Server,
     title: String,
     nodes: usize,
-    /// What browsers have selected.
+    /// Drone that each browser has selected.
     selected: BTreeMap<ClientId, Option<usize>>,
     misses: Misses,
     start: std::time::Instant,
@@ -296,7 +296,7 @@ fn state(picture: &Picture<'_>) -> Value {
     })
 }
 
-/// What living drones know of living drones.
+/// Estimates of living drones about living drones.
 fn living_known<'a>(picture: &'a Picture<'_>) -> impl Iterator<Item = &'a KnownDot> {
     let is_flying =
         |number: usize| picture.dots.get(number).is_some_and(|d| d.condition == Condition::Flying);

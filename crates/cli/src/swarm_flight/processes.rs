@@ -153,7 +153,7 @@ impl Drone {
         [&mut self.radio, &mut self.pilot].into_iter().any(|process| !matches!(process.try_wait(), Ok(None)))
     }
 
-    /// What a radio's survey says at a time: the channel has been busy for so long.
+    /// Passes a channel survey to the radio process: at `at_ns` the channel has been busy for `busy`.
     pub(super) fn survey(&mut self, at_ns: i64, busy: Span) {
         let Some(input) = &mut self.survey else { return };
         if writeln!(input, "{at_ns} {}", busy.ns()).is_err() {
@@ -182,7 +182,7 @@ mod tests {
             parse("17 1 2 3 4 5 6 2 120.5 300 0.8 quiet 3.5 3:1.5:2:3:0.7:110 9:0:0:0:4:300").unwrap();
         assert_eq!((report.at_ns, report.crossings, report.known.len()), (17, 2, 2));
         assert_eq!((report.known[1].node, report.known[0].radius_m, report.known[0].age_ms), (9, 0.7, 110.0));
-        // Before anything is heard.
+        // Before any state is received.
         let alone = parse("17 1 2 3 4 5 6 0 NaN NaN 0 waiting 0").unwrap();
         assert!(alone.known.is_empty() && alone.age_p50_ms.is_nan());
         assert_eq!((report.clearance.as_str(), report.waited_s), ("quiet", 3.5));

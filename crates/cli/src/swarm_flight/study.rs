@@ -142,7 +142,7 @@ fn row(cell: &Cell) -> String {
     )
 }
 
-/// What of a cell is drawn, m.
+/// Figure of a cell that is drawn, m.
 type Figure = fn(&Cell) -> Option<f64>;
 
 fn panels(cells: &[Cell]) -> Vec<Panel> {

@@ -1,4 +1,4 @@
-//! What a live swarm does: distances, ages, which drones were lost; and which is killed.
+//! Supervision of a live swarm: distances, ages, drones that were lost; and kills one on command.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What keeps `noctule sync` from its work: files and hosts.
+//! Errors of `noctule sync`: files and hosts.
 
 use std::io;
 use std::net::SocketAddr;

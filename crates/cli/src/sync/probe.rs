@@ -138,7 +138,7 @@ fn silence(server: &str, counters: &ProberCounters) -> String {
     }
 }
 
-/// What is known of one exchange from outside.
+/// True offset of an exchange, from the specifications of the artificial clocks.
 #[derive(Clone, Copy)]
 struct Truth {
     offset: Span,

@@ -10,7 +10,7 @@ use crate::Outcome;
 
 #[derive(clap::Args)]
 pub(crate) struct ErrorArguments {
-    /// What `noctule teleop --record` wrote, beside the master
+    /// The file that `noctule teleop --record` wrote, beside the master
     #[arg(value_name = "FILE.mcap")]
     file: PathBuf,
     /// Print one JSON object

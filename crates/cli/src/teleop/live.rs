@@ -66,7 +66,7 @@ impl Operator {
     }
 }
 
-/// What all processes share.
+/// Arguments that all processes share.
 #[derive(Clone, clap::Args)]
 pub(super) struct Common {
     /// Nodes of different domains do not see each other: 0 to 5000
@@ -168,7 +168,7 @@ pub(crate) struct WholeArguments {
     link: Option<String>,
 }
 
-/// What `--input` names.
+/// Input device that `--input` names.
 #[derive(Clone)]
 struct Input {
     kind: InputKind,
@@ -385,7 +385,7 @@ pub(crate) fn whole(arguments: &WholeArguments) -> Result<Outcome, Box<dyn Error
     // The page itself needs no priority: it moves nothing.
     let of_page = Common { priority: None, ..common.clone() };
     let shown = show(&of_page, window, None, subtitle, &|| end.is_due())?;
-    // One that was late, and one that had ended with a fault before; each said which.
+    // One that was late, and one that had ended with a fault before; each has printed which.
     let are_valid = children.iter_mut().all(|child| child.end() == Some(0));
     Ok(if are_valid { shown } else { Outcome::NotValid })
 }

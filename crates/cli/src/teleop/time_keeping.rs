@@ -1,4 +1,4 @@
-//! What lets a loop keep its time, as far as this user may have it, and whether it did.
+//! Real-time settings of a loop, as far as this user may have them, and a report whether the loop kept its time.
 
 use std::error::Error;
 

@@ -69,7 +69,7 @@ fn rows(recording: &Recording, order: Order) -> Vec<Row<'_>> {
     rows
 }
 
-/// What is shown of a topic.
+/// Row of the table: one recorded topic.
 struct Row<'a> {
     name: &'a str,
     topic: &'a RecordedTopic,
@@ -96,7 +96,7 @@ impl Row<'_> {
         ]
     }
 
-    /// What the figures do not say.
+    /// Remarks that qualify the row's figures.
     fn notes(&self) -> Vec<String> {
         let topic = self.topic;
         let name = units::printable(self.name);
@@ -167,7 +167,7 @@ fn plain(rows: &[Row<'_>]) -> String {
     text
 }
 
-/// What the ages are, for each kind that there is.
+/// Definitions of the ages, one for each kind of stamp that the rows have.
 fn meanings(rows: &[Row<'_>]) -> Vec<&'static str> {
     let is_source_time = |row: &Row<'_>| row.topic.stamp == Ok(Stamp::SourceTime);
     let of_source_times = rows.iter().any(is_source_time).then_some(MEANING_OF_SOURCE_TIMES);

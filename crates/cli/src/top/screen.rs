@@ -12,7 +12,7 @@ use ratatui::{DefaultTerminal, Frame};
 
 use super::{HEADINGS, IS_FIGURE, Order, Row};
 
-/// What a key says.
+/// Action of a key.
 pub(super) enum Key {
     Quit,
     Sort(Order),

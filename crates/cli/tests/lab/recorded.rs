@@ -1,4 +1,4 @@
-//! What is done with data that is there already: import, report again, compare.
+//! Commands on existing data: import, report again, compare.
 
 use super::*;
 

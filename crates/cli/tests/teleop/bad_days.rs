@@ -23,7 +23,7 @@ pub(crate) const IDLE: u8 = ArmState::MODE_IDLE;
 pub(crate) const ENGAGED: u8 = ArmState::MODE_ENGAGED;
 const STOPPING: u8 = ArmState::MODE_STOPPING;
 pub(crate) const STOPPED: u8 = ArmState::MODE_STOPPED;
-/// What is waited for takes no longer, on a machine that builds beside it.
+/// Time limit of every wait, on a machine that builds beside it.
 const TIMEOUT_NS: i64 = 120_000_000_000;
 /// A loop that began a period later than this does not make it up.
 const STALL_NS: i64 = 50_000_000;
@@ -276,7 +276,7 @@ impl Operator {
     }
 }
 
-/// What is wrong with a command, and the rule that names it.
+/// Changes a command for the worse, and the rule that must name it.
 type Fault = (Rule, fn(&mut PoseCommand));
 
 #[test]
@@ -344,7 +344,7 @@ fn a_killed_page_stops_the_arm_within_the_deadline() {
     arm.until_at_rest(Rule::CommandTooOld);
 }
 
-/// What a browser is to the page's process.
+/// A browser's WebSocket to the page's process.
 pub(crate) struct Browser(WebSocket<TcpStream>);
 
 impl Browser {

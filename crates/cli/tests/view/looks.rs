@@ -85,7 +85,7 @@ fn all(page: &mut Page<'_>, look: &str) {
     page.value("element('help-dialog').close(); topicsView.choose(null)");
 }
 
-/// What changed has been drawn.
+/// Waits until changes have been drawn.
 fn two_frames(page: &mut Page<'_>) {
     page.value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))");
 }

@@ -216,7 +216,7 @@ fn links(page: &mut Page<'_>) {
     page.until(&row);
 }
 
-/// What a board sent is on the page as another reader has it, at source times within their bound of the board's own.
+/// Samples of a board are on the page as another reader receives them, at source times within their bound of the board's own.
 fn board(page: &mut Page<'_>) {
     let node = Node::builder("judge").domain(4_510).keep_notices().open().unwrap();
     let mut subscriber = node.subscriber(board::TOPIC).open().unwrap();
@@ -392,7 +392,7 @@ fn a_recording_is_shown_at_any_moment() {
     address(&browser, &mut page);
 }
 
-/// What is looked at is there again when the address is opened again, each chart as wide as its place.
+/// An address that is opened again restores the view, each chart as wide as its place.
 fn address(browser: &Browser, page: &mut Page<'_>) {
     page.value("plotsView.add('/imu', '@age_ms'); plotsView.add('/imu', '@bound_ms', 1); topicsView.choose('/imu'); select('plots')");
     let looked = "JSON.stringify([current, inspector.topic, plotsView.charts.map((chart) => chart.curves)])";

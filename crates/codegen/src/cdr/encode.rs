@@ -32,7 +32,7 @@ pub fn encode(
 struct Encoder<'a> {
     library: &'a Library,
     wide: WideStrings,
-    /// What follows the header; alignment counts from here.
+    /// Bytes behind the header; alignment counts from here.
     body: Vec<u8>,
 }
 

@@ -272,7 +272,7 @@ fn people_and_type_checkers_get_their_files() {
     assert!(markdown.contains("| `values` | `float32[]` | m/s |"), "{markdown}");
 }
 
-/// What idlc makes of it is compared in `cargo xtask generated`.
+/// The output of idlc for it is compared in `cargo xtask generated`.
 #[test]
 fn types_written_as_idl_are_the_same_types_when_they_are_read() {
     let folder = system();

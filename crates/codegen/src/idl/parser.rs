@@ -27,7 +27,7 @@ enum Meaning {
     Constant(Literal),
 }
 
-/// What is known behind a file, and before the one that includes it.
+/// Definitions that are known behind a file, and before the one that includes it.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     names: HashMap<String, Meaning>,
@@ -387,7 +387,7 @@ impl<'s> Parser<'s> {
         }))
     }
 
-    /// What a name with `::` means here. A struct of another file is known by its whole name alone.
+    /// Resolves a name with `::` at this place. A struct of another file is known by its whole name alone.
     fn scoped(&mut self) -> Result<Meaning, Fault> {
         let place = self.place();
         let is_absolute = self.accept("::");

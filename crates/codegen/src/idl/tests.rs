@@ -1,4 +1,4 @@
-//! What IDL says, and the sentence for each thing that it must not say.
+//! IDL that is read, and the sentence for each construct that is refused.
 
 use proptest::prelude::*;
 

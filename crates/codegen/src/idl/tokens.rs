@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::diagnostic::{Fault, Place, Source};
 
-/// What a word is.
+/// Kind of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A name or a keyword.

@@ -1,6 +1,6 @@
 //! C99, on hosts and on microcontrollers.
 //!
-//! What is short and bounded lies inside its struct; what may be of any length is a pointer and a count, into memory that
+//! Short bounded data lies inside its struct; data that may be of any length is a pointer and a count, into memory that
 //! the caller owns. A limit of `topics.toml` is a bound for C alone: the type and its bytes stay what they are.
 
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ const INLINE_MAX: u32 = 1024;
 /// Longest string literal that every compiler of C99 takes, in bytes (C99 5.2.4.1).
 const LITERAL_BYTES_MAX: usize = 4095;
 
-/// What an array of `char` is initialized with to hold a text.
+/// Initializer of an array of `char` with a text.
 pub(crate) fn text_initializer(text: &str) -> String {
     if text.len() <= LITERAL_BYTES_MAX {
         return quoted(text);
@@ -125,7 +125,7 @@ fn in_memory(field: &Field, name: &str, c_type: &str) -> String {
     }
 }
 
-/// What `_init` sets beside zero: of one, a value; of many, the list of values.
+/// Default that `_init` sets, if it is not zero: of one, a value; of many, the list of values.
 fn default(field: &Field, is_inline_text: bool) -> Value {
     let one = |value: &Literal| literal(&field.kind.element, value, is_inline_text);
     match &field.default {

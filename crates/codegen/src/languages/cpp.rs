@@ -133,7 +133,7 @@ const MACROS: &[&str] = &[
     "SIZE_MAX",
     "UNDERFLOW",
 ];
-/// What has a greatest value among them, and a least: `INT32_MAX`, `UINT32_MAX`.
+/// Names with a macro for the greatest value, and for the least: `INT32_MAX`, `UINT32_MAX`.
 const LIMITED: &[&str] = &[
     "CHAR", "DBL", "FLT", "INT", "INT16", "INT32", "INT64", "INT8", "INTMAX", "INTPTR", "LLONG", "LONG",
     "PTRDIFF", "SCHAR", "SHRT",

@@ -173,7 +173,7 @@ impl<'l> Ports<'l> {
         Some(leaves)
     }
 
-    /// What templates learn about a type; null if it has more ports than a block may have.
+    /// Description of a type for templates; null if it has more ports than a block may have.
     pub(crate) fn described(&mut self, name: &TypeName) -> Value {
         let Some(leaves) = self.leaves(name) else { return Value::Null };
         let bytes: u64 = leaves.iter().map(|leaf| leaf.elements * leaf.bytes).sum();
@@ -211,7 +211,7 @@ impl<'l> Ports<'l> {
         })
     }
 
-    /// What templates learn about a field.
+    /// Description of a field for templates.
     pub(crate) fn field(&mut self, owner: &TypeName, field: &Field) -> Value {
         let limit = self.limits.get(&(owner.clone(), field.name.clone())).copied();
         let capacity = Capacity::of(field, limit);

@@ -178,7 +178,7 @@ impl Search {
     }
 }
 
-/// What the types of one file have in common: of `pkg/srv/Name_Request` it is `pkg/srv/Name`.
+/// Common name of the types of one file: of `pkg/srv/Name_Request` it is `pkg/srv/Name`.
 pub(super) fn file_of(name: &TypeName) -> &str {
     let text = name.as_str();
     let last = text.rfind('/').map_or(0, |slash| slash + 1);
@@ -243,7 +243,7 @@ impl Package {
     }
 }
 
-/// What a file holds.
+/// Contents of a definition file.
 #[derive(Debug)]
 pub(super) struct Read {
     pub(super) types: Vec<Named>,

@@ -40,7 +40,7 @@ pub(super) fn parse(source: &Source, part: Range<usize>, name: TypeName, faults:
     defined
 }
 
-/// What an indented comment belongs to.
+/// Item that an indented comment belongs to.
 #[derive(Clone, Copy)]
 enum Last {
     Field,
@@ -283,7 +283,7 @@ fn primitive(word: &str) -> Option<Primitive> {
     })
 }
 
-/// What a user of another language means.
+/// The type of ROS 2 that another language's name means.
 fn similar(word: &str) -> Option<&'static str> {
     Some(match word {
         "float" | "f32" => "float32",

@@ -13,7 +13,7 @@ use std::ops::Range;
 use crate::diagnostic::{Fault, Faults, Place, Source};
 use crate::model::{Element, Field, Primitive, Shape, Struct, TypeName};
 
-/// What a file defines, by its ending and folder.
+/// Kind of a definition file, by its ending and folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// One message.

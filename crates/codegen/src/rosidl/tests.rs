@@ -1,4 +1,4 @@
-//! What a definition says, and the sentence for each thing that it must not say.
+//! Definitions that are read, and the sentence for each construct that is refused.
 
 use proptest::prelude::*;
 

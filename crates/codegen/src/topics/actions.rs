@@ -53,7 +53,7 @@ fn action(name: &str, mut table: Table<'_>, system: &System, faults: &mut Faults
     })
 }
 
-/// What does not fit together in the actions of a system.
+/// Adds the contradictions in the actions of a system to `faults`.
 pub(super) fn check(system: &System, faults: &mut Faults) {
     for action in &system.actions {
         let at = |what: String| Fault::at(action.place.clone(), what);

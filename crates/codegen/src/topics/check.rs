@@ -1,4 +1,4 @@
-//! What does not fit together in a system, and what it will cost.
+//! Checks a system: contradictions between its parts, and its cost.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,9 +15,9 @@ const PUBLISHERS_IN_A_WAIT: usize = 127;
 const READERS_OF_A_RING: usize = 256;
 /// Topics that the DDS bridge carries at once.
 const ROUTES_OF_THE_BRIDGE: usize = 4096;
-/// What a sample takes on a serial line beside its CDR: frame, message, submessage and data headers of DDS-XRCE.
+/// Overhead of a sample on a serial line beside its CDR: frame, message, submessage and data headers of DDS-XRCE.
 pub const SERIAL_OVERHEAD_BYTES: u64 = 24;
-/// Of a line's rate, what samples may take: acknowledgements, the exchange of clocks and repairs take the rest.
+/// Share of a line's rate that samples may take: acknowledgements, the exchange of clocks and repairs take the rest.
 const LINE_SHARE: f64 = 0.8;
 
 /// Greatest lengths of fields without a bound, for C without a heap: struct and field → limit.
@@ -115,7 +115,7 @@ fn qos(topic: &Topic, faults: &mut Faults) {
     }
 }
 
-/// What the library offers and requests where `topics.toml` says nothing.
+/// Tolerable loss by default, offered and requested, in parts per million.
 const TOLERABLE_LOSS_PPM: u32 = 100;
 
 /// Why a request is more than what is offered, by the rules of DDS.
@@ -316,7 +316,7 @@ pub fn bytes_per_s(topic: &Topic, library: &Library, limits: &Limits) -> Option<
     Some(topic.rate_hz? * (size + 4) as f64)
 }
 
-/// What each line must carry, against what it can.
+/// Compares the load of each serial line with its rate.
 fn lines(system: &System, (library, limits): (&Library, &Limits), faults: &mut Faults) {
     for (index, program) in system.programs.iter().enumerate() {
         let by_baud = program.baud.map(|baud| f64::from(baud) / 10.0 * LINE_SHARE);

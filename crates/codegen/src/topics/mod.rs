@@ -23,7 +23,7 @@ pub const PROGRAMS_MAX: usize = 1_000;
 /// Longest name of a topic, in bytes.
 pub const TOPIC_NAME_BYTES_MAX: usize = 255;
 
-/// What a program is written in.
+/// Language of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Language {
     /// Rust.
@@ -121,11 +121,11 @@ impl Default for Qos {
 pub struct Program {
     /// Lower-case letters, digits and underscores.
     pub name: String,
-    /// What it is written in.
+    /// The language of its code.
     pub language: Language,
     /// Its serial line, in baud.
     pub baud: Option<u32>,
-    /// What its line carries, in bytes per second, if that is limited.
+    /// Bytes per second that its line may carry, if that is limited.
     pub budget_bytes_per_s: Option<u64>,
     /// Where it stands.
     pub place: Place,
@@ -136,7 +136,7 @@ pub struct Program {
 pub struct Topic {
     /// Its name on the bus.
     pub name: String,
-    /// What it carries.
+    /// Type of its samples.
     pub type_name: TypeName,
     /// Indices of the programs that write it.
     pub from: Vec<usize>,
@@ -144,15 +144,15 @@ pub struct Topic {
     pub to: Vec<usize>,
     /// Samples a second, if the file says.
     pub rate_hz: Option<f64>,
-    /// What writers offer.
+    /// QoS that writers offer.
     pub offered: Qos,
-    /// What readers request.
+    /// QoS that readers request.
     pub requested: Qos,
     /// Path of a field → the greatest length that it has in C.
     pub limits: BTreeMap<String, (u32, Place)>,
     /// True if its samples are the struct as it lies in memory ([`crate::layout`]).
     pub is_plain: bool,
-    /// What it is for.
+    /// Its purpose, from the file.
     pub doc: String,
     /// Its name in the file.
     pub place: Place,
@@ -182,7 +182,7 @@ pub struct Service {
     pub deadline_ns: Option<i64>,
     /// True if a request may be executed more than once.
     pub is_idempotent: bool,
-    /// What it is for.
+    /// Its purpose, from the file.
     pub doc: String,
     /// Its name in the file.
     pub place: Place,
@@ -219,7 +219,7 @@ pub struct Action {
     pub result_deadline_ns: Option<i64>,
     /// How long a result is kept from the end of its goal, in nanoseconds, if the file says.
     pub keep_results_ns: Option<i64>,
-    /// What it is for.
+    /// Its purpose, from the file.
     pub doc: String,
     /// Its name in the file.
     pub place: Place,
@@ -228,7 +228,7 @@ pub struct Action {
 }
 
 impl Action {
-    /// What the types of its messages are called behind its own.
+    /// Suffixes of its messages' types.
     pub const MESSAGES: [&str; 8] = [
         "Goal",
         "Result",

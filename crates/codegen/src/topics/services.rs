@@ -51,7 +51,7 @@ fn service(name: &str, mut table: Table<'_>, system: &System, faults: &mut Fault
     })
 }
 
-/// What does not fit together in the services of a system.
+/// Adds the contradictions in the services of a system to `faults`.
 pub(super) fn check(system: &System, faults: &mut Faults) {
     for service in &system.services {
         let at = |what: String| Fault::at(service.place.clone(), what);

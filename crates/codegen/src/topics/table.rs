@@ -24,7 +24,7 @@ pub(super) type Text<'t> = (&'t str, Range<usize>);
 /// Keys that are still to be taken.
 pub(super) struct Table<'t> {
     source: &'t Source,
-    /// What the table is, for sentences: `topic /pose`.
+    /// Name of the table in sentences: `topic /pose`.
     what: String,
     place: Range<usize>,
     entries: BTreeMap<String, Entry<'t>>,

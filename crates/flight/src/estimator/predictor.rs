@@ -1,12 +1,12 @@
 //! From the delayed horizon to the present.
 //!
 //! The filter knows best what was true a fifth of a second ago; control needs now. The predictor runs
-//! ahead with every inertial sample and remembers what it said. When the filter arrives at one of those
+//! ahead with every inertial sample and remembers its results. When the filter arrives at one of those
 //! instants, the difference is fed to *everything* remembered, so that no correction is made twice while
 //! it is on its way through the delay. After Khosravian et al., "Recursive attitude estimation in the
 //! presence of multi-rate and multi-delay vector measurements" (2015), as in PX4's EKF2.
 //!
-//! What is remembered is stored without the corrections made until then; their sum is kept apart. So a
+//! Remembered states are stored without the corrections made until then; their sum is kept apart. So a
 //! correction costs the same for one remembered state as for forty.
 
 use super::error_state::State;
@@ -58,7 +58,7 @@ impl Predictor {
         }
     }
 
-    /// The filter stands where `remembered` was said; `seconds` have passed since it stood before.
+    /// The filter has reached the time of `remembered`, `seconds` after its last state.
     pub(super) fn follow(&mut self, filter: &State, remembered: &Raw, seconds: f64) {
         let gain = (seconds / FOLLOW_S).min(1.0);
         let position = (filter.position_m - remembered.position - self.position) * gain;

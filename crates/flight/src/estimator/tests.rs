@@ -10,7 +10,7 @@ const IMU_INTERVAL: Span = Span::from_ms(5);
 /// Every sixth inertial sample, about 33 Hz.
 const PICTURE_EVERY: u64 = 6;
 
-/// A flight; the camera's poses come `age` late and are said to be `stamp_error` younger than they are.
+/// A flight; the camera's poses come `age` late with stamps that are `stamp_error` too young.
 struct Flight {
     model: ImuModel,
     camera: CameraModel,

@@ -6,7 +6,7 @@ use super::{DescribedElement, DescribedField, DescribedShape, DescribedType, Des
 use super::{NESTING_MAX, PRIMITIVES};
 use crate::definition::{array_hash, enum_hash, optional_hash, sequence_hash, string_hash, struct_hash};
 
-/// What is known of a type while hashes are computed.
+/// State of a type while hashes are computed.
 #[derive(Clone, Copy)]
 enum State {
     New,

@@ -5,7 +5,7 @@ use super::{
     NAME_BYTES_MAX, PRIMITIVES, SHAPES_MAX, TYPES_MAX,
 };
 
-/// What is wrong with a line.
+/// Fault in a line.
 #[derive(Debug, thiserror::Error)]
 enum Wrong {
     #[error("a member stands before the first type")]

@@ -4,7 +4,7 @@
 //! type one after the other and put a count before what varies in length. So serde's data model is walked
 //! here once, and a format says only how its primitives look ([`Sink`], [`Source`]).
 //!
-//! What has no place in such a sequence is refused by a sentence: maps, enums that carry values, 128-bit
+//! Values that have no place in such a sequence are refused by a sentence: maps, enums that carry values, 128-bit
 //! integers, Rust's four-byte `char`.
 
 mod reader;

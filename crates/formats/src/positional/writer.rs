@@ -152,7 +152,7 @@ impl<'a, S: Sink> ser::Serializer for Writer<'a, S> {
     }
 }
 
-/// What follows the count of a sequence, or the fields of a struct: nothing between them.
+/// Elements behind the count of a sequence, or fields of a struct: nothing between them.
 pub(super) struct Elements<'a, S>(&'a mut S);
 
 macro_rules! elements {

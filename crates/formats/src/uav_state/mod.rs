@@ -159,7 +159,7 @@ message! {
         /// The way ahead.
         #[serde(default)]
         pub waypoints: Vec<Waypoint>,
-        /// What is around, by which the message is scaled.
+        /// Obstacles around, by whose number the message is scaled.
         #[serde(default)]
         pub points: Vec<Point>,
     }

@@ -1,4 +1,4 @@
-//! What is left of a recording.
+//! Judges a recording whose recorder was killed: which samples are in its files.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -21,7 +21,7 @@ const END_MAX_NS: u64 = 3_000_000_000;
 /// Domains of trials, so that those at once do not meet.
 const DOMAINS: u64 = 400;
 
-/// What a seed draws for a trial.
+/// Parameters of a trial, drawn from its seed.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) number: u64,
@@ -53,7 +53,7 @@ impl Plan {
     }
 }
 
-/// What a trial has shown.
+/// Result of a trial.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub(crate) files: usize,

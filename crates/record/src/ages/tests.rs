@@ -57,7 +57,7 @@ fn robot(compression: Option<mcap::Compression>) -> Vec<u8> {
     file.into_inner()
 }
 
-/// What holds of every file, damaged or not.
+/// Checks invariants of every file, damaged or not.
 fn check(recording: &Recording) {
     for (_, topic) in recording.topics() {
         assert!(topic.stamped() as u64 + topic.unset + topic.unreadable <= topic.messages);

@@ -1,4 +1,4 @@
-//! What alarms say of a recording.
+//! Judges a recording by alarms, as they would have fired live.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::check::Times;
 use crate::file::{self, FileError, Record};
 use crate::stamp::Stamp;
 
-/// What became of an alarm over a whole recording.
+/// Result of one alarm over a whole recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Judged {
     /// The alarm as a sentence's beginning.
@@ -41,7 +41,7 @@ struct Definition {
 /// others the stamps in the messages.
 ///
 /// # Errors
-/// What is damaged in the file; the alarms are judged by what comes before.
+/// Damage in the file; the alarms are judged by what comes before.
 pub fn judge(path: &Path, mut alarms: Alarms) -> (Vec<Judged>, Result<(), FileError>) {
     let (mut definitions, mut channels) = (HashMap::new(), HashMap::new());
     let (mut times, mut first_ns) = (Times::default(), None);

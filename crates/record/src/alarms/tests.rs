@@ -120,7 +120,7 @@ proptest! {
         let _ = Alarms::parse(&format!("[[alarms]]\ntopic = '/a'\nrate_below_hz = {value:?}\nfor_seconds = 1"));
     }
 
-    /// What is known of the newest content decides, however samples and moments mix: against the definition.
+    /// The newest content decides, however samples and moments mix: against the definition.
     #[test]
     fn an_age_fires_as_it_is_defined(
         steps in proptest::collection::vec((1_u64..400, proptest::option::of(0_u64..120)), 1..60),

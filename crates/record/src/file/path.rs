@@ -12,7 +12,7 @@ use joined::Joined;
 
 /// Behind the name of a recording.
 const NAMES_END: [&str; 6] = [".mcap", ".bag", ".ulg", ".db3", ".mcap.zstd", ".db3.zstd"];
-/// What a compressed file begins with (RFC 8878, 3.1.1).
+/// First bytes of a compressed file (RFC 8878, 3.1.1).
 const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 const BUFFER_BYTES: usize = 1 << 20;
 

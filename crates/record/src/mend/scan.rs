@@ -1,4 +1,4 @@
-//! What is whole in a file, from front to back.
+//! Finds the whole chunks of a file, from front to back.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -64,7 +64,7 @@ impl Found {
     }
 }
 
-/// What a file is.
+/// State of a file.
 #[derive(Debug)]
 pub(super) enum Scanned {
     /// It has its end.
@@ -243,7 +243,7 @@ fn inside(records: &[u8]) -> Option<Inside> {
     Some(inside)
 }
 
-/// What is left of some bytes.
+/// The bytes of a record that are not read yet.
 struct Fields<'b>(&'b [u8]);
 
 impl<'b> Fields<'b> {

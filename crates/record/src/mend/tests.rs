@@ -45,7 +45,7 @@ fn recorded(folder: &Path, lz4: bool) -> Vec<u8> {
     bytes
 }
 
-/// What readers that go by the index find, and what we find from front to back.
+/// Messages as readers by the index count them, and as we count them from front to back.
 fn counts(path: &Path) -> (u64, u64, u64) {
     let bytes = fs::read(path).unwrap();
     let summary = mcap::Summary::read(&bytes).unwrap().unwrap();

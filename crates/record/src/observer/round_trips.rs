@@ -21,7 +21,7 @@ const UNANSWERED_MAX: u32 = 3;
 /// Nodes that are asked.
 const NODES_LIMIT: usize = 256;
 
-/// What is known of the way to a node.
+/// Round trips to a node, and its clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundTrip {
     pub(super) asked: u64,

@@ -22,7 +22,7 @@ use crate::{Own, Vector};
 /// Radius of the leader's circle, m.
 const LEADER_CIRCLE_M: f64 = 100.0;
 
-/// What a decision needs beside the drone.
+/// Inputs of a decision beside the drone.
 pub(super) struct Flight<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) now: Now,
@@ -136,7 +136,7 @@ impl Drone {
         Some(bytes)
     }
 
-    /// What its estimator says of itself: wrong by less than the bounds.
+    /// Its own state as its estimator gives it: wrong by less than the bounds.
     pub(super) fn own_state(&mut self, scenario: &Scenario, now: Now) -> State<Own> {
         let mode = if self.arrived_s.is_some() { Mode::Arrived } else { Mode::Flying };
         let states = &scenario.states;
@@ -206,7 +206,7 @@ impl Drone {
         self.takeoff.cleared().is_some_and(|(clearance, _)| clearance == Clearance::Overdue)
     }
 
-    /// What it perceived last.
+    /// Estimates of its neighbours at its last decision.
     pub(super) fn seen(&self) -> &[Estimate] {
         &self.seen
     }
@@ -214,7 +214,7 @@ impl Drone {
     /// Decides by what it perceived.
     pub(super) fn decide(&mut self, flight: &Flight<'_>) -> Kept {
         let wanted = if self.has_left(flight) { self.wanted_m_s(flight) } else { Vector::zeros() };
-        // The own estimate has the bound that it tells others.
+        // The own estimate has the bound that it sends to others.
         let own_m =
             flight.scenario.states.position_bound_m * f64::from(u8::from(flight.scenario.air.is_some()));
         let bounded = flight.scenario.states.knowledge == crate::Knowledge::Bound;

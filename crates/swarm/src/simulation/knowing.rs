@@ -80,7 +80,7 @@ impl Sums {
         }
     }
 
-    /// What a drone perceives, against the truth.
+    /// Compares a drone's estimates with the truth.
     pub(super) fn look_at(
         &mut self,
         seen: &[Estimate],
@@ -106,7 +106,7 @@ impl Sums {
     }
 }
 
-/// Until everybody has heard everybody.
+/// Measures the time until every drone has received every other's state.
 #[derive(Debug)]
 pub(super) struct Discovery {
     nodes: usize,

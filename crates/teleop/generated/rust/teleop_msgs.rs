@@ -117,7 +117,7 @@ pub mod msg {
 
     ::noctule::message! {
         /// `teleop_msgs/msg/JointError`
-        /// What a joint's motor sends to the controller of its loop at the other end of a network.
+        /// Control error of a joint's loop, which its motor sends to the controller at the other end of a network.
         #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::serde::Deserialize)]
         pub struct JointError: "teleop_msgs/msg/JointError" {
             /// `uint64`

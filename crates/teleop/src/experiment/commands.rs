@@ -26,10 +26,10 @@ const COMMAND_BYTES: usize = 160;
 /// How far back the path error looks for the nearest point of the path.
 const PATH_MEMORY: usize = 1_000;
 
-/// What is tried.
+/// Parameters of an experiment.
 #[derive(Clone, Debug)]
 pub struct CommandExperiment {
-    /// What the commands' age is used for.
+    /// Use of the commands' age.
     pub mode: CommandMode,
     /// From the operator to the arm.
     pub direction: Direction,
@@ -37,7 +37,7 @@ pub struct CommandExperiment {
     pub age_error: Span,
     /// With the jerk-limited profile and the cascade of the live system, instead of the seed's joint loop alone.
     pub with_profile: bool,
-    /// What the hand does.
+    /// Motion of the hand.
     pub hand: Hand,
     /// How long is measured.
     pub duration: Span,
@@ -60,7 +60,7 @@ impl CommandExperiment {
     }
 }
 
-/// What it cost.
+/// Result of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CommandCost {
     /// Root of the mean square of the distance to the hand, mm.
@@ -86,7 +86,7 @@ pub struct CommandCost {
     pub followed: bool,
 }
 
-/// What carries the hand's poses to the arm.
+/// Transport of the hand's poses to the arm.
 pub(super) trait Carrier {
     /// A period begins, `since` after the start: sends what is to be sent.
     fn handle_period(&mut self, since: Span, hand: &Hand);

@@ -53,7 +53,7 @@ impl Contact {
     }
 }
 
-/// What a round trip did.
+/// Result of one round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Reflected {
     /// The oscillation died away.

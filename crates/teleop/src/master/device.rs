@@ -39,7 +39,7 @@ const BTN_LEFT: u16 = 0x110;
 const BTN_SOUTH: u16 = 0x130;
 const BTN_TOUCH: u16 = 0x14a;
 
-/// What a device is. Its clutch is the left button, the touch itself, or the button A.
+/// Kind of an input device. Its clutch is the left button, the touch itself, or the button A.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DeviceKind {
     /// Moves the hand in x and y, its wheel in z.
@@ -169,7 +169,7 @@ impl Decoder {
         }
     }
 
-    /// What a key was meanwhile is not known: released until it is pressed again.
+    /// After lost events no key's state is known: all count as released until pressed again.
     fn lose(&mut self) {
         self.is_void = true;
         self.clutch = false;

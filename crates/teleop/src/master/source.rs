@@ -98,7 +98,7 @@ impl OpenSource {
         })
     }
 
-    /// Its time begins when a program hears it.
+    /// Whether its time begins only when a subscriber matches.
     pub(super) fn waits_for_readers(&self) -> bool {
         matches!(self, OpenSource::Synthetic(_))
     }

@@ -6,7 +6,7 @@ use crate::recording::{RecordedSample, RecordingError, read};
 
 /// Rows of a table.
 const ROWS_MAX: usize = 2_000_000;
-/// What the first line of a table is.
+/// Header line of a table.
 const HEAD: &str = "seconds,x_m,y_m,z_m,clutch";
 
 /// Why there is no trajectory.

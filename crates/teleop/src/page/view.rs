@@ -1,4 +1,4 @@
-//! What browsers are shown, as JSON.
+//! State of the arm for browsers, as JSON.
 
 use std::collections::VecDeque;
 

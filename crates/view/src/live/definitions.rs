@@ -1,4 +1,4 @@
-//! What the types of topics are made of, asked from the nodes that publish them, from a thread of its own: a page does not wait.
+//! Fetches the definitions of topics' types from the nodes that publish them, in a thread of its own: a page does not wait.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -39,7 +39,7 @@ struct Shared {
     inner: Mutex<Inner>,
 }
 
-/// What is known of the topic.
+/// State of the topic: counts, newest sample, curves.
 struct Inner {
     statistics: StatisticsWindow,
     frame: FrameAges,
@@ -62,7 +62,7 @@ struct Inner {
 /// A sample's bytes, with what is known of it.
 type Copied = (SampleInfo, Arc<[u8]>);
 
-/// What came of a curve since a page last asked.
+/// Points of a curve that came since a page's last request.
 #[derive(Clone, Debug, Default)]
 pub struct NewPoints {
     /// Source time in ms of the view's clock, and the value.
@@ -131,7 +131,7 @@ impl Watch {
         lock(&self.shared.inner)
     }
 
-    /// What its writers announce.
+    /// Takes type and deadline of a writer from its announcement.
     pub(super) fn handle_writer(&self, writer: &Endpoint) {
         let mut inner = self.lock();
         if inner.type_name != writer.type_name || inner.type_hash != writer.type_hash {

@@ -20,7 +20,7 @@ const CURVES_MAX: usize = 16;
 /// Values of a topic are sent no more often than this.
 const VALUES_EVERY_NS: i64 = 90_000_000;
 
-/// What a page says.
+/// Message of a page.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "t", rename_all = "snake_case")]
 pub(super) enum BrowserMessage {
@@ -45,7 +45,7 @@ pub(super) enum BrowserMessage {
     },
 }
 
-/// What a page looks at.
+/// Topics and curves that a page shows.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Look {
     /// Topics whose newest sample it shows as values.

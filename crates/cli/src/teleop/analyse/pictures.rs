@@ -15,7 +15,7 @@ const LOWEST_RAD_S: f64 = 1.0;
 const STEP_SECONDS: f64 = 0.2;
 /// Points of a step response that are drawn.
 const STEP_POINTS: usize = 800;
-/// What lies beyond is beyond every picture, rad/s.
+/// End of every picture's axis, rad/s.
 const HIGHEST_RAD_S: f64 = 20_000.0;
 
 /// One way of looking at the loop.

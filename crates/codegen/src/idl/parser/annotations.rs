@@ -3,7 +3,7 @@
 use super::{Kind, Parser};
 use crate::diagnostic::{Fault, Place};
 
-/// What stands in front of a definition or a member.
+/// Annotations and comment before a definition or a member.
 #[derive(Debug, Default)]
 pub(super) struct Annotations {
     pub(super) comment: Vec<String>,

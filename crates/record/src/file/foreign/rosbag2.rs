@@ -56,7 +56,7 @@ impl Information {
         metadata.map(|all| all.rosbag2_bagfile_information).map_err(|error| wrong(error.to_string()))
     }
 
-    /// What a database says of itself: the same text, or only what is in it. What cannot be read says nothing.
+    /// Information embedded in a database: the same text, or only its contents. Unreadable text gives none.
     fn embedded(text: &str) -> Option<Information> {
         Information::parse(text).ok().or_else(|| serde_saphyr::from_str(text).ok())
     }
@@ -87,7 +87,7 @@ pub(crate) fn is_database(beginning: [u8; 8]) -> bool {
     &beginning == b"SQLite f"
 }
 
-/// What the metadata beside a file say of its messages; `None` where there are none of it.
+/// Messages of a file as the metadata beside it count them; `None` where there are no metadata.
 pub(crate) fn messages_beside(file: &Path) -> Option<Messages> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let information = is_folder(folder).then(|| Information::read(folder).ok()).flatten()?;

@@ -33,7 +33,7 @@ impl Joined {
             Record::Schema { id, name, encoding, text } => {
                 let mut hasher = DefaultHasher::new();
                 (name, encoding, text).hash(&mut hasher);
-                // 0 stands for none.
+                // 0 means none.
                 let next = number(self.schemas.len() + 1)?;
                 let whole = *self.schemas.entry(hasher.finish()).or_insert(next);
                 self.schema_of_file.insert(id, whole);

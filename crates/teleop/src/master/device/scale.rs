@@ -6,7 +6,7 @@ use super::{ABS_RY, DeviceKind};
 
 /// Of the stick's way from its middle; less is rest. A driver that states more is right.
 const STICK_DEAD: f64 = 0.08;
-/// What a gamepad has that states no range: 16 bits with a sign.
+/// Range of a gamepad that states none: 16 bits with a sign.
 const STICK_MINIMUM: f64 = -32_768.0;
 const STICK_MAXIMUM: f64 = 32_767.0;
 

@@ -20,7 +20,7 @@ const MT_TOOL_PALM: i32 = 2;
 /// Last position of a finger, counts; `None` until the device has stated it.
 type Place = [Option<i32>; 2];
 
-/// What lies on a touchpad.
+/// Fingers on a touchpad.
 #[derive(Debug, Default)]
 pub(super) struct Fingers {
     /// By slot; `None` where no finger is.
@@ -39,7 +39,7 @@ impl Fingers {
         self.operating.is_some()
     }
 
-    /// What lies there is not known: all fingers must come down anew.
+    /// After lost events the fingers' places are not known: all fingers must come down anew.
     pub(super) fn forget(&mut self) {
         self.slots = [None; SLOTS_MAX];
         self.operating = None;

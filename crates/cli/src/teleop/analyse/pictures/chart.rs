@@ -16,7 +16,7 @@ const LINES: [&str; 3] = ["#0072b2", "#d55e00", "#009e73"];
 /// A line is broken where it is further outside than this many sizes of the chart.
 const FAR: f64 = 20.0;
 
-/// What a line goes through.
+/// Points of a line.
 pub(super) type Points = Vec<(f64, f64)>;
 /// From a value to px.
 type Position<'a> = &'a dyn Fn(f64) -> f64;

@@ -29,7 +29,7 @@ pub(super) struct Bag {
     length_bytes: u64,
 }
 
-/// What a bag says of a type: language and text.
+/// A bag's definition of a type: language and text.
 type Definition = (String, String);
 
 impl Bag {
@@ -161,7 +161,7 @@ fn text(row: &Row<'_>, column: &str) -> Result<String, FileError> {
     row.get(column).map_err(refused)
 }
 
-/// What a write-ahead log is called.
+/// Path of a database's write-ahead log.
 fn unmerged(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");

@@ -25,7 +25,7 @@ const NEWEST: &str = "CREATE TABLE schema(schema_version INTEGER PRIMARY KEY,ros
 const MESSAGES: &str = "CREATE TABLE messages(id INTEGER PRIMARY KEY,topic_id INTEGER NOT NULL,timestamp INTEGER NOT NULL,data BLOB NOT NULL);\
      CREATE INDEX timestamp_idx ON messages(timestamp ASC);";
 
-/// What becomes of the bytes of a message.
+/// Packs the bytes of a message, e.g. compresses them.
 type Pack = fn(&[u8]) -> Vec<u8>;
 
 /// A folder with a bag in the making.
@@ -92,7 +92,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     compress_to_vec(bytes, CompressionLevel::Fastest)
 }
 
-/// What has two topics of three messages each, `times` times.
+/// Checks that the file holds two topics of three messages each, `times` times.
 fn whole(path: &Path, times: u64) -> Contents {
     let (contents, result) = contents_at(path);
     assert_eq!(result, Ok(()), "{}", path.display());
