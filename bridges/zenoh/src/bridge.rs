@@ -72,7 +72,7 @@ impl From<zenoh::Error> for BridgeError {
     }
 }
 
-/// What is joined, and how.
+/// Configuration of a [`Bridge`]: Zenoh's settings, the two domains and the rules.
 #[derive(Clone, Debug)]
 pub(crate) struct BridgeConfig {
     /// Zenoh's own.
@@ -87,7 +87,7 @@ pub(crate) struct BridgeConfig {
     pub(crate) clock: Option<LocalClock>,
 }
 
-/// What there is to say about a bridge.
+/// State and counters of a [`Bridge`], for the report.
 #[derive(Clone, Debug)]
 pub(crate) struct BridgeStatus {
     /// Other sessions in ROS 2's graph.
@@ -110,7 +110,7 @@ pub(crate) struct BridgeStatus {
     pub(crate) not_announced: usize,
 }
 
-/// A bridge at work. Dropping it takes its topics off both sides, and tells both.
+/// A bridge at work. Dropping it withdraws its topics on both sides.
 pub(crate) struct Bridge {
     shared: Arc<Shared>,
     services: ListedServices,
@@ -146,7 +146,7 @@ impl Bridge {
         Ok(Bridge { shared, services, threads, _graphs: graphs, _presence: presence, _clock: clock })
     }
 
-    /// What goes on.
+    /// The bridge's state and counters now.
     pub(crate) fn status(&self) -> BridgeStatus {
         let clocks = self.shared.clocks.statuses(self.shared.node.now());
         let graph = self.shared.graph().counters();
@@ -166,7 +166,7 @@ impl Bridge {
         }
     }
 
-    /// What the user should know, each once.
+    /// The next warning or error for the user; each text is reported once.
     pub(crate) fn poll_notice(&self) -> Option<String> {
         self.shared.lock().notices.pop_front()
     }
@@ -213,7 +213,7 @@ struct Planner {
     is_complete: bool,
 }
 
-/// What there was to plan from.
+/// Input of the last plan: discovery's state on both sides.
 #[derive(Default)]
 struct Seen {
     graph: Option<u64>,
@@ -391,7 +391,7 @@ fn of_topic(known: &KnownEndpoint, wanted: &Plan) -> Vec<Announced> {
     route.flat_map(|route| route.hashes.iter().map(|hash| one(hash, &route.name))).collect()
 }
 
-/// The tokens of an endpoint by which a node serves or calls a service with a route: that of its requests stands for both.
+/// The tokens of an endpoint by which a node serves or calls a service with a route: that of its requests represents both.
 fn of_service(known: &KnownEndpoint, services: &ServicePlan) -> Vec<Announced> {
     let Some((name, 0)) = end_of(&known.endpoint.topic) else { return Vec::new() };
     let Some(route) = services.routes.iter().find(|route| route.name.name == name) else { return Vec::new() };

@@ -20,7 +20,7 @@ use crate::shared::{RouteError, Shared};
 
 /// Clocks that are followed; samples of further gateways have no bound.
 const CLOCKS_MAX: usize = 4096;
-/// What a request may take.
+/// Time limit of a request for a clock.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Without clocks to ask for.
 const IDLE: Duration = Duration::from_millis(500);
@@ -32,7 +32,7 @@ pub(crate) struct Clocks {
     waiting: Mutex<Vec<Weak<Outlet>>>,
 }
 
-/// What there is to say about another gateway.
+/// Bound of another gateway's clock, and counts of requests to it.
 #[derive(Clone, Debug)]
 pub(crate) struct ClockStatus {
     pub(crate) zid: String,

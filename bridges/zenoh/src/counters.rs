@@ -1,4 +1,4 @@
-//! What went through a route and what did not.
+//! Counters of a route: samples forwarded, refused, missed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ pub(crate) struct Counters {
     stamping: Mutex<Stamping>,
 }
 
-/// What there is to say about a route.
+/// Description and counters of a route, for the report.
 #[derive(Clone, Debug)]
 pub(crate) struct RouteStatus {
     /// Which topic, which way, how.

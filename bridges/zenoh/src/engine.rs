@@ -19,7 +19,7 @@ use crate::shared::RouteError;
 pub(crate) const ENDPOINT_DEFAULT: &str = "tcp/localhost:7447";
 /// A reliable publisher says so often which sample was its last, as rmw_zenoh's do.
 const HEARTBEAT: Duration = Duration::from_millis(500);
-/// What a query for a history may take: rmw_zenoh sets no limit; a day is none in practice.
+/// Time limit of a query for a history: rmw_zenoh sets none; a day is none in practice.
 const QUERY: Duration = Duration::from_secs(86_400);
 
 /// Why the settings cannot be used.

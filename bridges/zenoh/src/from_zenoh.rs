@@ -41,11 +41,11 @@ struct Inside {
     payload: Vec<u8>,
     /// The last sequence number by publisher.
     last: BTreeMap<[u8; 16], i64>,
-    /// What came from other gateways before their clocks were known.
+    /// Samples that came from other gateways before their clocks were known.
     hold: Hold,
 }
 
-/// What came under a key.
+/// Payload and attachment of a sample.
 struct Parts {
     bytes: Vec<u8>,
     attachment: Vec<u8>,

@@ -1,7 +1,7 @@
 //! `noctule-zenoh`: a Zenoh network, such as ROS 2's with rmw_zenoh, and a Noctule bus, joined; a process of its own, which
 //! `noctule gateway --zenoh` starts. A fault in what a network reaches ends this process and not the boards' gateway.
 //!
-//! What is exchanged and under which names is decided in `crates/ros-zenoh`, which knows no Zenoh; here is what carries it out:
+//! `crates/ros-zenoh`, which knows no Zenoh, decides what is exchanged and under which names; this program carries it out:
 //!
 //! - `bridge`: the thread that plans and announces. `routes`: what it has opened.
 //! - `from_zenoh`, `to_zenoh`: samples. `services`: requests and replies.

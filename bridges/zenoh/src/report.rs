@@ -1,4 +1,4 @@
-//! What the bridge prints: lines for people, or JSON.
+//! Output of the bridge: lines for people, or JSON.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ pub(crate) fn print(line: &str) {
     let _ = writeln!(io::stdout(), "{}", printable(line)).and_then(|()| io::stdout().flush());
 }
 
-/// What the user should know.
+/// Prints a warning or error for the user.
 pub(crate) fn notice(is_json: bool, notice: &str) {
     match is_json {
         true => print(&json!({ "notice": notice }).to_string()),
@@ -24,7 +24,7 @@ pub(crate) fn notice(is_json: bool, notice: &str) {
     }
 }
 
-/// What went through.
+/// Prints the bridge's state and counters.
 pub(crate) fn status(arguments: &Arguments, status: &BridgeStatus) {
     if arguments.json {
         return print(&status_json(arguments, status).to_string());

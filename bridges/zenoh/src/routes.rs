@@ -33,7 +33,7 @@ struct OpenRoute {
     end: End,
 }
 
-/// What a route has on its far side, and while it is read on its near one.
+/// Endpoints of a route: on its far side, and while it is read on its near one.
 enum End {
     OnBus { outlet: Arc<Outlet>, subscribers: Vec<AdvancedSubscriber<()>> },
     InZenoh { writer: Arc<Writer>, number: Option<u32> },

@@ -1,4 +1,4 @@
-//! What the bridge's threads and Zenoh's callbacks share: both sides' handles, the nodes that are there, and what the user should know.
+//! State that the bridge's threads and Zenoh's callbacks share: both sides' handles, the nodes that are there, and notices for the user.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::io;
@@ -41,7 +41,7 @@ impl From<zenoh::Error> for RouteError {
     }
 }
 
-/// What routes, services and the planning thread share.
+/// Handles and state that routes, services and the planning thread share.
 pub(crate) struct Shared {
     pub(crate) node: Node,
     pub(crate) session: Session,

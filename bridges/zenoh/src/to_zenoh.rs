@@ -130,7 +130,7 @@ impl AsMut<Subscriber> for Numbered {
     }
 }
 
-/// What a thread works with.
+/// State of the thread that forwards samples to Zenoh.
 struct Work {
     shared: Arc<Shared>,
     set: WaitSet,
@@ -198,7 +198,7 @@ impl Passage {
         if self.sequences.len() >= PUBLISHERS_MAX && !self.sequences.contains_key(&info.publisher) {
             self.sequences.clear();
         }
-        // A gap tells ROS 2's readers how many are missing.
+        // ROS 2's readers see from a gap how many are missing.
         let sequence = self.sequences.entry(info.publisher).or_default();
         *sequence = sequence.saturating_add_unsigned(info.missed).saturating_add(1);
         let sequence = *sequence;

@@ -97,7 +97,7 @@ pub struct BridgeStatus {
     pub ros_nodes: Vec<String>,
 }
 
-/// A bridge at work. Dropping it takes its topics off both sides, and tells both.
+/// A bridge at work. Dropping it withdraws its topics on both sides.
 #[derive(Debug)]
 pub struct Bridge {
     shared: Arc<Shared>,

@@ -1,7 +1,7 @@
 //! The C interface of `noctule-rmw-core`: `include/noctule_rmw.h` says what each function does.
 //!
 //! Handles are boxes of `Arc`s, so that the hub's thread may still have the other one. The only caller is this package's C++, which checks its own
-//! arguments first; what is said of pointers in the header is what every `// SAFETY:` here relies on ("the header's contract").
+//! arguments first; the header's rules for pointers are what every `// SAFETY:` here relies on ("the header's contract").
 
 pub mod endpoints;
 pub mod graph;

@@ -10,7 +10,7 @@ use noctule_rmw_core::{Signal, Waitable};
 /// Called with what has come.
 type Call = extern "C" fn(*const c_void, usize);
 
-/// What the user of rmw gave with a callback.
+/// The caller's pointer that came with a callback.
 struct UserData(*const c_void);
 
 // SAFETY: it is handed back and not looked at; its giver set a callback that may be called on other threads.
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn nrmw_waitable_listen(
     unsafe { &*waitable }.listen(listener);
 }
 
-/// What wakes one thread.
+/// A new signal, which wakes one thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn nrmw_signal_new() -> *mut Arc<Signal> {
     Box::into_raw(Box::default())

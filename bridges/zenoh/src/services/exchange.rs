@@ -27,7 +27,7 @@ const ASKED_MAX: usize = 1024;
 /// A response of `send_goal`: not accepted, no stamp.
 const REJECTED: [u8; 16] = [0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// What came from Zenoh for the service of this number.
+/// Message from Zenoh for the service of this number.
 pub(super) struct Arrived {
     pub(super) number: u32,
     pub(super) what: What,
@@ -54,7 +54,7 @@ pub(super) enum What {
     Ended(i64),
 }
 
-/// What waits for a thread.
+/// Queue of a thread.
 pub(super) type Waiting = Arc<Mutex<VecDeque<Arrived>>>;
 
 /// Where a thread's messages from Zenoh wait.
@@ -316,7 +316,7 @@ fn refuse(query: &Query, why: &str) {
     let _ = query.reply_err(why).wait();
 }
 
-/// What a thread works with.
+/// State of the thread.
 pub(super) struct Work {
     pub(super) shared: Arc<Shared>,
     pub(super) set: WaitSet,

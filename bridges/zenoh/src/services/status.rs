@@ -1,4 +1,4 @@
-//! What went through a service and what did not.
+//! Counters of a service: requests and replies that were forwarded, failed or came late.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ pub(crate) struct ServiceCounters {
     pub(crate) full: AtomicU64,
 }
 
-/// What there is to say about a service.
+/// Description and counters of a service, for the report.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceStatus {
     /// Which, and where its server is.
