@@ -247,7 +247,7 @@ struct Ends {
     polls: u32,
 }
 
-/// What exists once connected.
+/// Publications and subscription, once connected.
 struct Live {
     publications: Vec<AeronExclusivePublication>,
     subscription: Option<AeronSubscription>,
@@ -256,7 +256,7 @@ struct Live {
     client: Aeron,
 }
 
-/// What one poll delivers to.
+/// Receiver of the messages of one poll, and their count.
 struct Delivery<'a, 'b> {
     deliver: &'a mut Deliver<'b>,
     messages: usize,

@@ -10,7 +10,7 @@
 //! `congestion=cubic|bbr|newreno`: the first is quinn's default. `packet_bytes=N`: UDP payload to begin with.
 //!
 //! The endpoint runs on the own thread of an initiator, an echo and a sink, which saves a wake-up per message. A source,
-//! which sleeps between messages, and a forwarder, which may have something to send after it has heard all, have a thread.
+//! which sleeps between messages, and a forwarder, which may have something to send after it has received all, have a thread.
 
 mod certificate;
 
@@ -31,7 +31,7 @@ const PAYLOAD_BYTES_MAX: u64 = 16 << 20;
 const MATCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Flow control never limits what the window of the lab allows; the congestion controller may.
 const WINDOW_BYTES: std::ops::RangeInclusive<u64> = 8 << 20..=64 << 20;
-/// What fits an Ethernet frame: 1,500 bytes less IPv4 and UDP. quinn would begin with 1,200 and find out.
+/// Largest datagram in an Ethernet frame: 1,500 bytes less IPv4 and UDP. quinn would begin with 1,200 and find out.
 const PACKET_BYTES: u16 = 1472;
 
 fn main() -> ExitCode {

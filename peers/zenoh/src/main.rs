@@ -123,7 +123,7 @@ struct Endpoints {
     live: Option<Live>,
 }
 
-/// What exists once the session is open. Dropped in this order.
+/// Session and endpoints, once open. Dropped in this order.
 struct Live {
     tokens: Vec<LivelinessToken>,
     subscriber: Option<Subscriber<FifoChannelHandler<Sample>>>,

@@ -1,7 +1,7 @@
 //! Zenoh-pico on a board against Zenoh on its companion computer, over a serial line.
 //!
 //! Two programs are this peer. The board is `board.c`, in C with Zenoh-pico as firmware has it; this program starts it for the node
-//! that the option `board` names (0 unless said) and hands it the lab's lines. The companion is this program: a Zenoh
+//! that the option `board` names (0 by default) and hands it the lab's lines. The companion is this program: a Zenoh
 //! router, as `zenohd` is one, that listens on its end of the line, and the application in the same process. Zenoh-pico cannot be on
 //! both sides: it listens on TCP only.
 //!
@@ -24,7 +24,7 @@ use zenoh::pubsub::{Publisher, Subscriber};
 use zenoh::sample::Sample;
 use zenoh::{Config, Session};
 
-/// What a message of Zenoh-pico's serial link holds, less Zenoh's own words.
+/// Longest message of Zenoh-pico's serial link, less Zenoh's own words.
 const PAYLOAD_BYTES_MAX: u64 = 1024;
 const MATCH_TIMEOUT_NS: i64 = 10_000_000_000;
 const MATCH_POLL_NS: i64 = 20_000_000;
@@ -97,7 +97,7 @@ struct Companion {
     live: Live,
 }
 
-/// What exists once the session is open. Dropped in this order.
+/// Session and endpoints, once open. Dropped in this order.
 struct Live {
     subscriber: Option<Subscriber<FifoChannelHandler<Sample>>>,
     publisher: Option<Publisher<'static>>,
