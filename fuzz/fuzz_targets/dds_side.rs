@@ -1,4 +1,4 @@
-//! What comes out of DDS into its bridge: endpoints with any names and quality of service, and any payload.
+//! Input of the bridge from DDS: endpoints with any names and quality of service, and any payload.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

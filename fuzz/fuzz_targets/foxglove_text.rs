@@ -1,4 +1,4 @@
-//! What a viewer sends: any texts are handled, and subscriptions name channels that were advertised.
+//! Texts of a viewer: any texts are handled, and subscriptions name channels that were advertised.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

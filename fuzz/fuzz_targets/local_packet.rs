@@ -1,4 +1,4 @@
-//! What a local socket of this host brings: its name and its bytes may be anything.
+//! Packets of a local socket of this host: its name and its bytes may be anything.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

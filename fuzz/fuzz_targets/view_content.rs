@@ -1,4 +1,4 @@
-//! What a page decodes: any definition, any bytes of any format, and any bytes as a picture, points or a map.
+//! Decoders of a page: any definition, any bytes of any format, and any bytes as a picture, points or a map.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! What comes out of Zenoh into its bridge: keys, tokens, attachments, and the clocks of other gateways.
+//! Input of the bridge from Zenoh: keys, tokens, attachments, and the clocks of other gateways.
 #![no_main]
 
 use std::collections::{BTreeMap, BTreeSet};

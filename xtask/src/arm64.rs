@@ -8,7 +8,7 @@ use std::fs;
 use crate::{setup, shell};
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
-/// What it needs from Debian, and a file of each that tells whether it is there.
+/// Debian packages that it needs, and a file of each that shows whether it is installed.
 const PACKAGES: [(&str, &str); 3] = [
     ("qemu-user", "/usr/bin/qemu-aarch64"),
     ("gcc-aarch64-linux-gnu", "/usr/bin/aarch64-linux-gnu-gcc"),

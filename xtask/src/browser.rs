@@ -96,7 +96,7 @@ pub fn test(report: &Path) -> Result<(), String> {
     check(&page, "the report").map_err(|reason| format!("{}: {reason}", report.display()))
 }
 
-/// What was broken, and the page.
+/// Name of the breakage, and the broken page.
 type Breakage = (&'static str, String);
 
 /// A report broken in ways that have happened or will.

@@ -18,12 +18,12 @@ type Module = Vec<String>;
 /// Tests may look at a module from where it is used; they do not count.
 const TESTS: &str = "tests";
 
-/// What one file of a crate says.
+/// Names that one file of a crate uses and defines.
 #[derive(Default)]
 struct Room {
     /// Paths that it uses, as written, with the module that they are written in (inline modules count as their file).
     used: Vec<Vec<String>>,
-    /// Names that `use` brings into it, with the path that they stand for.
+    /// Names that `use` brings into it, with their paths.
     imports: BTreeMap<String, Vec<String>>,
     /// Modules whose names all come in (`use x::*`).
     globs: Vec<Vec<String>>,

@@ -158,7 +158,7 @@ fn docstring(docs: &[String], indent: &str) -> String {
     }
 }
 
-/// What [`with_docstrings`] adds is taken out: a class or function without a body gets its `...` again.
+/// Removes the docstrings that [`with_docstrings`] adds: a class or function without a body gets its `...` again.
 fn without_docstrings(stub: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut lines = stub.lines().peekable();

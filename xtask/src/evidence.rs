@@ -14,10 +14,10 @@ use serde_json::Value;
 use crate::shell;
 
 const RUNS: &str = "benchmarks/runs";
-/// What the README of a run says whose code the repository does not have.
+/// Words in the README of a run whose code the repository does not have.
 const MARK: &str = "of a commit that is not in the repository";
 
-/// What ties a run to code.
+/// Tie between a run and its code.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tie {
     /// Its commit is in the repository, and the sources are that commit's, as far as the run names them.

@@ -1,5 +1,5 @@
 //! The publisher and the subscriber of `examples/`, which are the same in Rust, C, C++ and Python: built as a
-//! user builds them, and every one heard by every other.
+//! user builds them, and each receives from every other.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -53,7 +53,7 @@ fn project() -> PathBuf {
     std::env::temp_dir().join(format!("{checkout}-examples"))
 }
 
-/// Starts all programs and feeds the publishers until every subscriber has heard every publisher.
+/// Starts all programs and feeds the publishers until every subscriber has received from every publisher.
 pub fn meet() -> Result<(), String> {
     let (said, heard) = channel();
     let mut running = Running(Vec::new());
@@ -95,7 +95,7 @@ pub fn meet() -> Result<(), String> {
     Ok(())
 }
 
-/// What a subscriber has printed, and in which language it is written.
+/// Language of a subscriber, and a line that it has printed.
 type Line = (&'static str, String);
 /// Subscriber and publisher → numbers of the samples.
 type Numbers = BTreeMap<(&'static str, &'static str), Vec<u32>>;

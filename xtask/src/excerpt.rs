@@ -1,4 +1,4 @@
-//! What of a failed command's output tells the cause: a log of CI is long, and a reader begins at its end.
+//! Finds the cause in a failed command's output: a log of CI is long, and a reader begins at its end.
 
 /// Lines that begin a cause: a test's panic and its name, a compiler's error, pytest's and ctest's summaries.
 const CAUSES: &[&str] =
@@ -40,7 +40,7 @@ impl Excerpt {
         self.last.push_back(line.to_owned());
     }
 
-    /// What was kept, each line on one of its own behind a bar, beginning with a line break; empty if nothing came.
+    /// The lines that were kept, each behind a bar, beginning with a line break; empty if nothing came.
     pub fn text(&self) -> String {
         let lines: Vec<&String> =
             if self.causes.is_empty() { self.last.iter().collect() } else { self.causes.iter().collect() };

@@ -31,7 +31,7 @@ const STUDENT: f64 = 2.093;
 const CLASSES: [&str; 3] = ["deadline bound", "reliable", "best effort"];
 const BEST_EFFORT: usize = 2;
 
-/// What is asked for on the command line.
+/// Arguments of the command line.
 pub struct Request {
     /// Seed of the drawn cells and of every link.
     pub seed: Option<u64>,

@@ -58,7 +58,7 @@ enum Command {
         /// Only this step, e.g. "c library"
         step: Option<String>,
     },
-    /// What CI runs: check, then test
+    /// The steps of CI: check, then test
     Ci,
     /// Build the library for C and C++ and install it: headers, libraries, CMake package, pkg-config file.
     /// After an installation into a folder of the system, run ldconfig
@@ -115,7 +115,7 @@ enum Command {
         /// How many seeds, from that on
         #[arg(long, default_value_t = 1)]
         count: u64,
-        /// `discovery`, `group`, `prrt`, `relay`: a file for every event of the first seed, which `noctule trace` tells in sentences
+        /// `discovery`, `group`, `prrt`, `relay`: a file for every event of the first seed, which `noctule trace` prints as sentences
         #[arg(long)]
         trace: Option<PathBuf>,
     },

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{programs, setup, shell};
 
-/// A Debian package and a file that tells whether it is there.
+/// A Debian package and a file that shows whether it is installed.
 const PACKAGES: [(&str, &str); 3] = [
     ("gcc-arm-none-eabi", "/usr/bin/arm-none-eabi-gcc"),
     ("libnewlib-arm-none-eabi", "/usr/share/doc/libnewlib-arm-none-eabi"),

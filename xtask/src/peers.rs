@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::{lanes, setup, shell};
 
-/// What building needs of a manifest; the lab reads and checks the whole of it.
+/// Fields of a manifest that building needs; the lab reads and checks the whole of it.
 #[derive(Deserialize)]
 struct Manifest {
     program: PathBuf,

@@ -2,7 +2,7 @@
 
 use crate::{python, shell};
 
-/// A Debian package and a file that tells whether it is there.
+/// A Debian package and a file that shows whether it is installed.
 const PACKAGES: [(&str, &str); 7] = [
     ("iproute2", "ip"),
     ("chromium", "chromium"),

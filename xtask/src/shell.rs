@@ -1,4 +1,4 @@
-//! Running other programs, said aloud.
+//! Runs other programs and prints their command lines.
 
 use std::io::{BufRead, BufReader, IsTerminal, PipeReader};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub fn run(line: &str) -> Result<(), String> {
     run_in(&root(), line)
 }
 
-/// As [`run`], in another directory. Where the output goes to a log, the error repeats what of it tells the cause.
+/// As [`run`], in another directory. Where the output goes to a log, the error repeats the lines with the cause.
 pub fn run_in(directory: &Path, line: &str) -> Result<(), String> {
     println!("$ {line}");
     if !std::io::stdout().is_terminal() {

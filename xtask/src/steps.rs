@@ -52,7 +52,7 @@ const TEST: &[Step] = &[
     ("report of README", browser::of_readme),
 ];
 
-/// What a user who asks for no format compiles of the library. In builds of the workspace the lab's features are
+/// Checks the library as a user who names no format compiles it. In builds of the workspace the lab's features are
 /// everybody's, which hides what only they bring.
 fn default_features() -> Result<(), String> {
     shell::run("cargo clippy --quiet -p noctule -- -D warnings")?;
@@ -87,7 +87,7 @@ pub fn test(only: Option<&str>) -> Result<(), String> {
     run("test", &[&TEST[at..=at]])
 }
 
-/// What CI calls.
+/// The steps of CI.
 pub fn ci() -> Result<(), String> {
     // The fast tests are part of all tests.
     run(CI, &[&CHECK[..CHECK.len() - 1], TEST])

@@ -10,7 +10,7 @@ const TRIES: usize = 10;
 const FLOORS: &str = "benchmarks/compare/floors.toml";
 const OUT: &str = "target/benchmarks/compare";
 
-/// The floors against themselves; prints what was said.
+/// The floors against themselves; prints their output.
 pub(super) fn unchanged() -> Result<(), String> {
     let mut silent = 0;
     let mut alarms = 0;

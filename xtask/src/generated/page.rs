@@ -21,7 +21,7 @@ const SHOWN: [(&str, &str); 6] = [
 ];
 /// Samples that only one of the two readers has may come so often.
 const TRIES: usize = 50;
-/// What a program prints.
+/// Output lines of a program.
 type Printed = Lines<BufReader<ChildStdout>>;
 
 /// Skips by name where Chromium is absent.

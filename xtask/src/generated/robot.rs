@@ -117,7 +117,7 @@ pub fn meet() -> Result<(), String> {
     Ok(())
 }
 
-/// What `noctule top` saw, a line for each topic; an error unless all are there with an age.
+/// Table of the topics in the output of `noctule top`; an error unless all are there with an age.
 fn table(json: &str) -> Result<String, String> {
     let seen: Value = serde_json::from_str(json).map_err(|e| format!("noctule top printed no JSON: {e}"))?;
     let rows = seen["topics"].as_array().ok_or("noctule top printed no topics")?;

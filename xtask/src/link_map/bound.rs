@@ -1,4 +1,4 @@
-//! What is possible at all on a link: the least redundancy that keeps a loss target, and the least loss whatever is sent.
+//! Bounds for a link: the least redundancy that keeps a loss target, and the least loss whatever is sent.
 //!
 //! Time goes in slots of one sample each. The channel is Gilbert's: good or bad, and what is sent while it is bad is lost; it steps with
 //! every packet, or with every slot where bursts last a time. Feedback is late by whole slots and never lost, so what holds here holds
@@ -6,7 +6,7 @@
 //!
 //! - *capacity*: p / (1 − p) extras a datagram, which no feedback and no delay comes below;
 //! - *coding*: a receiver of an extra repairs with it the oldest sample that is missing, which no code betters; how many to send in each slot
-//!   follows from a dynamic program over what feedback has said ([`Stream::coding`]);
+//!   follows from a dynamic program over feedback ([`Stream::coding`]);
 //! - *repetition*: each sample for itself, repeated as a dynamic program decides ([`Stream::repetition`]).
 //!
 //! Both programs minimise extras + price × failures at a price; between two prices a mix of both policies is a policy. The lower of the two,
@@ -29,7 +29,7 @@ pub struct Stream {
     pub by_slot: [f64; 2],
     /// A sample may be repaired in this many slots after its own.
     pub repair_slots: usize,
-    /// What was sent in a slot is known so many slots later, at least 2 for a code.
+    /// Delay of feedback, in slots; at least 2 for a code.
     pub feedback_slots: usize,
 }
 
@@ -40,7 +40,7 @@ pub struct Cost {
     pub residual: f64,
 }
 
-/// What may come of the packets of a slot.
+/// A possible outcome of the packets of a slot.
 #[derive(Clone, Copy, Debug)]
 struct Result {
     probability: f64,
@@ -99,7 +99,7 @@ impl Stream {
         at_target(target, |price| Coding::new(self, price).cost())
     }
 
-    /// What the optimal code does at one price.
+    /// Cost of the optimal code at one price.
     #[cfg(test)]
     fn coding_at(&self, price: f64) -> Cost {
         Coding::new(self, price).cost()
@@ -139,7 +139,7 @@ type Place = (usize, usize, Vec<usize>);
 
 /// One sample for itself; the others' datagrams, one a slot, are news of the channel.
 ///
-/// A state is the slot, the channel as last heard of, and how many copies left in each slot since.
+/// A state is the slot, the channel by the last feedback, and how many copies left in each slot since.
 struct Repetition<'a> {
     stream: &'a Stream,
     price: f64,
@@ -163,10 +163,10 @@ impl<'a> Repetition<'a> {
         }
     }
 
-    /// From slot `slot` on, if nothing was heard of the sample yet. `sent`: copies in the slots that nothing is known of, oldest first.
+    /// From slot `slot` on, if no feedback on the sample came yet. `sent`: copies in the slots that nothing is known of, oldest first.
     fn go_on(&mut self, slot: usize, is_bad: usize, sent: &[usize]) -> Cost {
         let Stream { repair_slots, feedback_slots, .. } = *self.stream;
-        // The slot that is heard of next has no copy of the sample any more.
+        // The slot that the next feedback covers has no copy of the sample any more.
         if slot >= repair_slots + feedback_slots {
             return Cost { redundancy: 0.0, residual: 1.0 };
         }
@@ -203,7 +203,7 @@ impl<'a> Repetition<'a> {
 
 /// All samples together.
 ///
-/// A state is the channel and the missing samples by age, as last heard of, and the extras of each slot since. Relative values are
+/// A state is the channel and the missing samples by age, by the last feedback, and the extras of each slot since. Relative values are
 /// iterated; then the policy's extras and failures are averaged over where it goes.
 struct Coding {
     price: f64,

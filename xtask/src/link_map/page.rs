@@ -99,7 +99,7 @@ fn row(before: Option<&Cell>, now: &Cell) -> String {
     )
 }
 
-/// What flows beside the stream and how much of it arrived, with the deadline-bound class beside it.
+/// Traffic beside the stream, and how much of it arrived, with the deadline-bound class beside it.
 fn beside(before: Option<&Cell>, now: &Cell) -> String {
     if now.beside.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! What is possible in a cell of the map, where a bound is known: fixed delays, losses of one kind, no limit of the rate.
+//! Bounds for a cell of the map, where one is known: fixed delays, losses of one kind, no limit of the rate.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

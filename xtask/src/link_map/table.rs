@@ -125,7 +125,7 @@ pub(super) fn least_extras(cell: &Cell) -> String {
     possible.repetition.map_or(least.clone(), |repetition| format!("{least} / {repetition:.3}"))
 }
 
-/// What the deadline-bound class makes of what is possible.
+/// The deadline-bound class compared with the bounds.
 fn beside_the_bound(joined: &Joined<'_>) -> Vec<String> {
     let can = |now: &Cell| now.possible.is_some_and(|possible| possible.redundancy.is_some());
     let cells: Vec<_> = joined.iter().filter(|(_, now)| can(now)).collect();
