@@ -40,7 +40,7 @@ __all__ = [
 _Reliability = Literal["best_effort", "deadline_bound", "reliable"]
 
 class NoctuleError(Exception):
-    """What went wrong although the arguments were right: one sentence, with the way out."""
+    """A failure with valid arguments: one sentence, with the way out."""
 
 @final
 class Node:
@@ -123,7 +123,7 @@ class Node:
     def parameter_client(self, name: str, *, deadline: float = 5.0) -> ParameterClient:
         """Read and set the parameters of another node. ``deadline``: how long each call waits, seconds."""
     def describe(self, description: str) -> bool:
-        """Tell other nodes that ask what a type is made of, so that their tools show samples as fields; typed publishers and subscribers do it.
+        """Describe a type to other nodes on their request, so that their tools show samples as fields; typed publishers and subscribers do it.
 
         Returns whether it was kept: not if ``description`` is longer than 64 KiB or the node describes thousands of types already. Raises ``ValueError`` for a
         text that is no description.
@@ -204,9 +204,9 @@ class Node:
     def endpoints(self) -> list[KnownEndpoint]:
         """Every endpoint of other nodes."""
     def counters(self) -> dict[str, int]:
-        """What the node's sockets have brought and taken, by name."""
+        """Counts of the node's sockets, by name: datagrams sent and received, and their faults."""
     def link_counters(self, other: str) -> dict[str, int] | None:
-        """What went to a node of another host and came from it, by name; ``None`` if nothing ever did. ``other``: its number."""
+        """Counts of the traffic with a node of another host, by name; ``None`` if there never was any. ``other``: its number."""
     def ping(self, other: str, timeout: float) -> tuple[int, int, int, int]:
         """Ask another node for its time, and wait for the reply: when the request was sent, arrived, was replied to and the reply received, in
         nanoseconds, the second and third by the other's clock. ``other``: its number.
@@ -248,7 +248,7 @@ class Publisher:
                 camera.readinto(view)
         """
     def counters(self) -> dict[str, int]:
-        """What became of its samples: ``published``, ``given_up`` (for some reader on another host), ``deadline_missed``, and
+        """Counts of its samples: ``published``, ``given_up`` (for some reader on another host), ``deadline_missed``, and
         ``would_block``: calls that raised ``BlockingIOError`` and published nothing.
         """
     def wait_for_acknowledgments(self, timeout: float) -> bool:
@@ -259,7 +259,7 @@ class Publisher:
     def wait_for_room(self, length_bytes: int, timeout: float) -> bool:
         """Wait up to ``timeout`` seconds until ``length_bytes`` can be published with ``keep_all``; ``False`` when the time is over."""
     def close(self) -> None:
-        """Tell the others that it is gone; a ``"reliable"`` one waits before that, see ``linger``. May be called twice. Raises ``BufferError`` while
+        """Announce to other nodes that it is gone; a ``"reliable"`` one waits before that, see ``linger``. May be called twice. Raises ``BufferError`` while
         a view of a loan lives.
         """
     def __enter__(self) -> Self: ...
@@ -290,7 +290,7 @@ class Subscriber:
     def latest(self) -> Sample | None:
         """The newest sample if there is one, else ``None``; older ones are passed over and count as missed. Raises as ``receive``."""
     def statistics(self) -> Statistics:
-        """What was seen of the topic so far."""
+        """Statistics since it was opened: counts, rates, ages."""
     def fileno(self) -> int:
         """A file descriptor for ``select``, ``poll`` and event loops, readable while there may be a sample. When it is, take until there is none,
         which makes it wait for the next; do not read from it. It goes with the subscriber. Starts a thread that sleeps while nothing comes.
@@ -298,7 +298,7 @@ class Subscriber:
     def __aiter__(self) -> AsyncIterator[Sample]:
         """The samples as they come, for ``async for``; see ``noctule.aio``."""
     def close(self) -> None:
-        """Tell the others that it is gone, and end a wait in another thread. Samples stay valid. May be called twice."""
+        """Announce to other nodes that it is gone, and end a wait in another thread. Samples stay valid. May be called twice."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> Sample: ...
     def __enter__(self) -> Self: ...
@@ -318,7 +318,7 @@ class Sample:
         """How old it was when it was taken; ``None`` while the publisher's clock is not known yet."""
     @property
     def info(self) -> SampleInfo:
-        """What else is known of it."""
+        """Its times, clock bound and counts."""
     def copy(self) -> NDArray[np.uint8]:
         """A copy of its bytes, as a ``uint8`` array that needs the sample no longer."""
     def __len__(self) -> int: ...
@@ -345,7 +345,7 @@ class Age:
 
 @final
 class SampleInfo:
-    """What is known of a sample beside its bytes and its age."""
+    """Metadata of a sample, beside its bytes and its age."""
     @property
     def sequence(self) -> int:
         """Counts the samples of one publisher, missed ones too."""
@@ -451,7 +451,7 @@ class KnownEndpoint:
 
 @final
 class Statistics:
-    """What a subscriber has seen of its topic since it was opened.
+    """Statistics of a subscriber since it was opened.
 
     Ages are those when samples were taken, in nanoseconds. A quantile is known, within 0.8 %, if ten samples lie beyond it;
     ``None``: not known.
@@ -520,7 +520,7 @@ class ActionClient:
     def wait_for_server(self, timeout: float) -> bool:
         """Wait for a server, up to ``timeout`` seconds; whether there is one."""
     def close(self) -> None:
-        """Tell the others that it is gone; its goals go on at their server. May be called twice."""
+        """Announce to other nodes that it is gone; its goals go on at their server. May be called twice."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exception: type[BaseException] | BaseException | TracebackType | None) -> None: ...
 
@@ -533,13 +533,13 @@ class ActionServer:
         Other threads run meanwhile, and Ctrl-C is seen within 0.1 s. One thread at a time may wait; each goal may then be used on another.
         """
     def close(self) -> None:
-        """Tell the others that it is gone; goals under way end with it. May be called twice."""
+        """Announce to other nodes that it is gone; goals under way end with it. May be called twice."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exception: type[BaseException] | BaseException | TracebackType | None) -> None: ...
 
 @final
 class GoalEvent:
-    """What has become of a goal. ``bytes(event)`` is the CDR of feedback and of a result."""
+    """Event in the life of a goal. ``bytes(event)`` is the CDR of feedback and of a result."""
     @property
     def kind(self) -> str:
         """``"accepted"``, ``"status"``, ``"feedback"``, ``"result"``, ``"failed"`` or ``"cancel"``. The result and the failure are the last of a goal."""
@@ -604,7 +604,7 @@ class Client:
     def wait_for_server(self, timeout: float) -> bool:
         """Wait for a server, up to ``timeout`` seconds; whether there is one."""
     def close(self) -> None:
-        """Tell the others that it is gone. May be called twice."""
+        """Announce to other nodes that it is gone. May be called twice."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exception: type[BaseException] | BaseException | TracebackType | None) -> None: ...
 
@@ -623,7 +623,7 @@ class Server:
     def is_cancelled(self, request: Request) -> bool:
         """Whether the client does not wait for the answer any more; a cancellation is seen by ``receive``."""
     def close(self) -> None:
-        """Tell the others that it is gone. May be called twice."""
+        """Announce to other nodes that it is gone. May be called twice."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exception: type[BaseException] | BaseException | TracebackType | None) -> None: ...
 
@@ -705,7 +705,7 @@ class ParameterClient:
     def set(self, name: str, value: _Parameter) -> None:
         """Set a parameter. Raises ``ValueError`` with the node's reason if it refuses."""
     def describe(self, name: str) -> dict[str, Any] | None:
-        """What a parameter is: ``type``, ``description``, ``constraints``, ``read_only``, ``dynamic_typing``, ``range``; ``None`` if it is not declared."""
+        """Description: ``type``, ``description``, ``constraints``, ``read_only``, ``dynamic_typing``, ``range``; ``None`` if it is not declared."""
     def close(self) -> None:
         """Close it. May be called twice."""
     def __enter__(self) -> Self: ...
@@ -734,7 +734,7 @@ _Premise = tuple[int, int, int, bool]
 def replay(
     stamps: _Stamps, estimator: str, premise: _Premise
 ) -> tuple[_Integers, NDArray[np.float64], _Integers, _Integers, NDArray[np.int8], NDArray[np.int8]]:
-    """What an estimator says after each exchange."""
+    """Estimates after each exchange."""
 def align(
     stamps: _Stamps, premise: _Premise
 ) -> tuple[_Integers, _Integers, _Integers, NDArray[np.float64], _Integers]:

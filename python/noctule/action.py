@@ -54,7 +54,7 @@ class _Types:
         self.progress = derived("FeedbackMessage", goal_id=_Uuid, feedback=feedback)
 
     def described(self, node: Node) -> dict[str, Any]:
-        """What an end of the action is opened with, after the types are described."""
+        """Keywords for opening an end of the action, once its types are described."""
         all_of_them = (self.send, self.sent, self.get, self.got, self.progress)
         for cls in all_of_them:
             node.describe(description(cls))
@@ -141,7 +141,7 @@ class TypedActionClient(Generic[G, R, F]):
         return await asyncio.get_running_loop().run_in_executor(None, self.wait_for_result, goal)
 
     def close(self) -> None:
-        """Tell the others that it is gone."""
+        """Announce to other nodes that it is gone."""
         self.client.close()
 
     def _step(self, timeout: float | None) -> None:
@@ -244,7 +244,7 @@ class TypedActionServer(Generic[G, R, F]):
         return TypedGoal(goal, self._types, value)
 
     def close(self) -> None:
-        """Tell the others that it is gone; goals under way end with it."""
+        """Announce to other nodes that it is gone; goals under way end with it."""
         self.server.close()
 
     def __enter__(self) -> Self:

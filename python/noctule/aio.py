@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from noctule._native import Client, Reply, Sample, Subscriber
 
 
-# What is set when a descriptor is readable: of the task that began to wait last.
+# Future that is set when a descriptor is readable: of the task that began to wait last.
 _waiting: dict[int, asyncio.Future[None]] = {}
 
 

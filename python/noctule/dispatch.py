@@ -13,7 +13,7 @@ _Wait = Literal["block", "spin", "hybrid"]
 
 
 class Waiting(Iterator[tuple[str, Sample]]):
-    """What :func:`wait` gives: the samples of several subscribers, each with its topic."""
+    """Iterator of :func:`wait`: the samples of several subscribers, each with its topic."""
 
     def __init__(self, subscribers: tuple[Subscriber, ...], timeout: float | None, wait: _Wait) -> None:
         self._set = WaitSet(wait=wait)

@@ -95,7 +95,7 @@ class _Reader:
 
 
 class _Kind:
-    """What a field is."""
+    """Type of a field."""
 
     hash: int
     # Size in memory and alignment, if it is its own encoding.
@@ -544,7 +544,7 @@ def _package(format: str) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any
 
 
 def definition(cls: type) -> _Struct:
-    """What a message is made of; for the modules of this package."""
+    """Definition of a message class; for the modules of this package."""
     kind = getattr(cls, "__noctule__", None)
     if not isinstance(kind, _Struct):
         raise TypeError(f"{cls.__name__} is no message; put @noctule.message('package/Type') before it")

@@ -41,7 +41,7 @@ class TypedClient(Generic[Q, R]):
         return decode(self._response, bytes(await aio.call(self.client, self._encoded(request), deadline=deadline)))
 
     def close(self) -> None:
-        """Tell the others that it is gone."""
+        """Announce to other nodes that it is gone."""
         self.client.close()
 
     def _encoded(self, request: Q) -> bytes:
@@ -83,7 +83,7 @@ class TypedServer(Generic[Q, R]):
         self.server.reply(request, response)
 
     def close(self) -> None:
-        """Tell the others that it is gone."""
+        """Announce to other nodes that it is gone."""
         self.server.close()
 
     def __enter__(self) -> Self:

@@ -44,7 +44,7 @@ class State(IntEnum):
 
 
 class Verdict(IntEnum):
-    """What became of an exchange."""
+    """Result of handling an exchange."""
 
     USED = 0
     OUT_OF_RANGE = -1
@@ -63,7 +63,7 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimates:
-    """What an estimator said at each ``t4``, after that exchange; arrays as long as the stamps."""
+    """Estimates at each ``t4``, after that exchange; arrays as long as the stamps."""
 
     offset_ns: NDArray[np.int64]
     """Remote minus local; ``UNKNOWN_OFFSET_NS`` where the state is unknown."""

@@ -41,7 +41,7 @@ class TypedPublisher(Generic[T]):
         self.publisher.publish(encode(value, self._format), source_time_ns)
 
     def close(self) -> None:
-        """Tell the others that it is gone."""
+        """Announce to other nodes that it is gone."""
         self.publisher.close()
 
     def __enter__(self) -> Self:
@@ -87,11 +87,11 @@ class TypedSubscriber(Generic[T]):
         return TypedSample(value, sample.info, sample.age)
 
     def statistics(self) -> Statistics:
-        """What was seen of the topic so far."""
+        """Statistics since it was opened: counts, rates, ages."""
         return self.subscriber.statistics()
 
     def close(self) -> None:
-        """Tell the others that it is gone, and end a wait in another thread."""
+        """Announce to other nodes that it is gone, and end a wait in another thread."""
         self.subscriber.close()
 
     def __iter__(self) -> Iterator[TypedSample[T]]:

@@ -32,7 +32,7 @@ pub(crate) struct ActionServer {
     open: Mutex<Option<OfNode<RawActionServer>>>,
 }
 
-/// What has become of a goal. ``bytes(event)`` is the CDR of feedback and of a result.
+/// Event in the life of a goal. ``bytes(event)`` is the CDR of feedback and of a result.
 #[pyclass(module = "noctule", frozen)]
 pub(crate) struct GoalEvent {
     kind: &'static str,
@@ -157,7 +157,7 @@ impl ActionClient {
         Ok(found.is_some())
     }
 
-    /// Tell the others that it is gone; its goals go on at their server. May be called twice.
+    /// Announce to other nodes that it is gone; its goals go on at their server. May be called twice.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let gone = lock(&self.open, "client")?.take();
         py.detach(|| drop(gone));
@@ -194,7 +194,7 @@ impl ActionServer {
         Ok(goal.map(Goal::new))
     }
 
-    /// Tell the others that it is gone; goals under way end with it. May be called twice.
+    /// Announce to other nodes that it is gone; goals under way end with it. May be called twice.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let gone = lock(&self.open, "server")?.take();
         py.detach(|| drop(gone));

@@ -12,7 +12,7 @@ pyo3::create_exception!(
     noctule,
     NoctuleError,
     PyException,
-    "What went wrong although the arguments were right: one sentence, with the way out."
+    "A failure with valid arguments: one sentence, with the way out."
 );
 
 /// A number within limits; Python's have none.
@@ -24,7 +24,7 @@ pub(crate) fn whole(name: &str, value: i64, range: RangeInclusive<u32>) -> PyRes
         .ok_or_else(|| PyValueError::new_err(format!("{name} is {value}; {first} to {last} are possible")))
 }
 
-/// What a publisher offers or a subscriber requests; of a subscriber's history nothing is asked.
+/// QoS that a publisher offers or a subscriber requests; a subscriber's history is not part of a request.
 #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
 pub(crate) fn qos(
     reliability: &str,
@@ -92,7 +92,7 @@ pub(crate) fn wait(word: &str) -> PyResult<Wait> {
     }
 }
 
-/// What the system refuses is a `NoctuleError`, the rest the caller's.
+/// `NoctuleError` where the system refuses, `ValueError` for everything else.
 pub(crate) fn not_opened(error: &NodeError) -> PyErr {
     match error {
         NodeError::System { .. } | NodeError::File { .. } | NodeError::Full => {

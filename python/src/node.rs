@@ -313,7 +313,7 @@ impl Node {
         Ok(ParameterClient::new(client, node))
     }
 
-    /// Tell other nodes that ask what a type is made of, so that their tools show samples as fields; typed publishers and subscribers do it.
+    /// Describe a type to other nodes on their request, so that their tools show samples as fields; typed publishers and subscribers do it.
     ///
     /// Returns whether it was kept: not if ``description`` is longer than 64 KiB or the node describes thousands of types already. Raises ``ValueError`` for a
     /// text that is no description.
@@ -367,7 +367,7 @@ impl Node {
         Ok(self.node()?.endpoints().into_iter().map(KnownEndpoint::from).collect())
     }
 
-    /// What the node's sockets have brought and taken, by name.
+    /// Counts of the node's sockets, by name: datagrams sent and received, and their faults.
     fn counters(&self) -> PyResult<BTreeMap<&'static str, u64>> {
         let node = self.node()?;
         let (received, sent) = (node.counters(), node.send_counters());
@@ -385,7 +385,7 @@ impl Node {
         ]))
     }
 
-    /// What went to a node of another host and came from it, by name; ``None`` if nothing ever did. ``other``: its number.
+    /// Counts of the traffic with a node of another host, by name; ``None`` if there never was any. ``other``: its number.
     fn link_counters(&self, other: &str) -> PyResult<Option<BTreeMap<&'static str, u64>>> {
         let node = self.node()?;
         Ok(node.link_counters(number(&node, other)?).map(|link| {

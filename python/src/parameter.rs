@@ -55,7 +55,7 @@ fn kind_of(name: &str) -> PyResult<ParameterType> {
     })
 }
 
-/// What a value of Python is; `declared` says which list an empty one is, and that an int is meant as a double.
+/// Converts a value of Python; `declared` decides which list an empty one is, and that an int is meant as a double.
 fn value_of(value: &Bound<'_, PyAny>, declared: Option<ParameterType>) -> PyResult<ParameterValue> {
     if value.is_none() {
         return Ok(ParameterValue::NotSet);
@@ -319,7 +319,7 @@ impl ParameterClient {
         }
     }
 
-    /// What a parameter is: ``type``, ``description``, ``constraints``, ``read_only``, ``dynamic_typing``, ``range``; ``None`` if it is not declared.
+    /// Description: ``type``, ``description``, ``constraints``, ``read_only``, ``dynamic_typing``, ``range``; ``None`` if it is not declared.
     fn describe<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some((kind, descriptor)) = self.ask(py, |client| client.describe(&[name]))?.pop() else {
             return Ok(None);

@@ -93,7 +93,7 @@ impl Publisher {
         Ok(Loan::new(slf, first, length_bytes))
     }
 
-    /// What became of its samples: ``published``, ``given_up`` (for some reader on another host), ``deadline_missed``, and
+    /// Counts of its samples: ``published``, ``given_up`` (for some reader on another host), ``deadline_missed``, and
     /// ``would_block``: calls that raised ``BlockingIOError`` and published nothing.
     fn counters(&self) -> PyResult<BTreeMap<&'static str, u64>> {
         let open = self.lock();
@@ -134,7 +134,7 @@ impl Publisher {
         &self.topic
     }
 
-    /// Tell the others that it is gone; a ``"reliable"`` one waits before that, see ``linger``. May be called twice. Raises ``BufferError`` while
+    /// Announce to other nodes that it is gone; a ``"reliable"`` one waits before that, see ``linger``. May be called twice. Raises ``BufferError`` while
     /// a view of a loan lives.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.check_views()?;

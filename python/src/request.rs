@@ -126,7 +126,7 @@ impl Client {
         Ok(found.is_some())
     }
 
-    /// Tell the others that it is gone. May be called twice.
+    /// Announce to other nodes that it is gone. May be called twice.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let gone = lock(&self.open, "client")?.take();
         py.detach(|| drop(gone));
@@ -186,7 +186,7 @@ impl Server {
         self.with(|server| Ok(server.is_cancelled(request.0.id())))
     }
 
-    /// Tell the others that it is gone. May be called twice.
+    /// Announce to other nodes that it is gone. May be called twice.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let gone = lock(&self.open, "server")?.take();
         py.detach(|| drop(gone));

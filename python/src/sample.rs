@@ -39,7 +39,7 @@ impl Sample {
         Some(Age { ns: age.span.ns(), bound_ns: age.bound.map(Span::ns), sigma_ns: age.sigma.map(Span::ns) })
     }
 
-    /// What else is known of it.
+    /// Its times, clock bound and counts.
     #[getter]
     fn info(&self) -> SampleInfo {
         let info = self.0.info();
@@ -118,7 +118,7 @@ impl Age {
     }
 }
 
-/// What is known of a sample beside its bytes and its age.
+/// Metadata of a sample, beside its bytes and its age.
 #[pyclass(module = "noctule", frozen, get_all, eq)]
 #[derive(PartialEq, Eq)]
 pub(crate) struct SampleInfo {

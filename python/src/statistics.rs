@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::sample::named;
 
-/// What a subscriber has seen of its topic since it was opened.
+/// Statistics of a subscriber since it was opened.
 ///
 /// Ages are those when samples were taken, in nanoseconds. A quantile is known, within 0.8 %, if ten samples lie beyond it;
 /// ``None``: not known.

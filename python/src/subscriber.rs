@@ -89,7 +89,7 @@ impl Subscriber {
         slf.py().import("noctule.aio")?.getattr("Samples")?.call1((slf,))
     }
 
-    /// What was seen of the topic so far.
+    /// Statistics since it was opened: counts, rates, ages.
     fn statistics(&self) -> PyResult<Statistics> {
         let open = self.lock()?;
         let Open { subscriber, .. } = open.as_ref().ok_or_else(|| closed("subscriber"))?;
@@ -102,7 +102,7 @@ impl Subscriber {
         &self.topic
     }
 
-    /// Tell the others that it is gone, and end a wait in another thread. Samples stay valid. May be called twice.
+    /// Announce to other nodes that it is gone, and end a wait in another thread. Samples stay valid. May be called twice.
     fn close(&self, py: Python<'_>) {
         self.is_closed.store(true, Ordering::Release);
         // If another thread is receiving, it sees the flag soon.

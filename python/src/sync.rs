@@ -1,6 +1,6 @@
 //! The native half of `noctule.sync`: arrays in, arrays out, no decisions.
 //!
-//! What the arrays mean, and every check of what a user may pass, stands in `noctule/sync.py`. Stamps
+//! `noctule/sync.py` defines the arrays and checks all that a user may pass. Stamps
 //! are copied while the interpreter's lock is held, since another thread may write to an array as
 //! soon as it is not; the estimators then run without it.
 
@@ -26,7 +26,7 @@ pub(crate) type Estimates<'py> =
 /// First and last `t4`, offset, drift and clearance.
 pub(crate) type Pieces<'py> = (Integers<'py>, Integers<'py>, Integers<'py>, Floats<'py>, Integers<'py>);
 
-/// What an estimator says after each exchange.
+/// Estimates after each exchange.
 #[pyfunction]
 pub(crate) fn replay<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-"""What Python has of the library beside publishing and receiving: loans, event loops, notices, the other nodes."""
+"""Python's side of the library beside publishing and receiving: loans, event loops, notices, the other nodes."""
 
 import asyncio
 import os

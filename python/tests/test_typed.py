@@ -160,7 +160,7 @@ def test_padding_of_the_plain_layout_is_zero_and_ignored():
     assert encode(value, "plain") == whole
     view = np.frombuffer(whole, noctule.dtype(Padded))[0]
     assert (view["from"], view["pair"][1]["second"], list(view["flags"])) == (0.25, 2.5, [0, 1, 1])
-    # What lies between the fields is unspecified.
+    # The bytes between the fields are unspecified.
     noisy = bytearray(whole)
     noisy[1:8] = b"padding"
     again = decode(Padded, bytes(noisy), "plain")
