@@ -25,7 +25,7 @@ DONE_KEYS = ("sent", "received", "duplicated", "unexpected", "overrun", "cpu_ns"
 
 
 class Nonconforming(Exception):
-    """What the program did against the protocol, in a sentence."""
+    """A program's deviation from the protocol, in a sentence."""
 
 
 def require(fact, sentence, *values):

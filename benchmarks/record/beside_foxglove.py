@@ -1,4 +1,4 @@
-"""What live viewing costs, beside Foxglove's own library: `python beside_foxglove.py NOCTULE [SECONDS]`, with `noctule`, `foxglove-sdk`, `websockets`.
+"""Cost of live viewing, beside Foxglove's own library: `python beside_foxglove.py NOCTULE [SECONDS]`, with `noctule`, `foxglove-sdk`, `websockets`.
 
 240 topics of 12 bytes of CDR at 10 Hz, served to one client that subscribes to all of them: by `NOCTULE record --serve`, which reads them
 from another process, and by `foxglove-sdk` in the process that publishes them. Both are asked for the same: messages and bytes that the client gets, and CPU

@@ -1,4 +1,4 @@
-"""What a recorder and an open page add to the latency of a robot's topics: `python latency.py NOCTULE FOLDER [TRIALS]`.
+"""Latency that a recorder and an open page add to a robot's topics: `python latency.py NOCTULE FOLDER [TRIALS]`.
 
 The lab measures the same cells twice, trial by trial in turns: `bare` is its own peer `noctule`; `watched` is the same program with
 `noctule record --out` of all topics and `noctule view` with a page that takes all it gets in the same network namespace. `noctule lab compare`

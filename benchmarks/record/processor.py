@@ -1,4 +1,4 @@
-"""What a recorder and a view cost while a robot runs: `python processor.py NOCTULE SECONDS`, with the package `noctule`.
+"""Cost of a recorder and a view while a robot runs: `python processor.py NOCTULE SECONDS`, with the package `noctule`.
 
 This process publishes 240 topics: 237 numbers at 10 Hz and three cameras of 320 x 240 pixels (`rgb8`) at 10 Hz, 2,400 samples and 6.9 MB a second.
 By turns one program reads them: processor time, and how often its threads slept and were woken (`voluntary_ctxt_switches`), a second.
@@ -21,7 +21,7 @@ NUMBERS, CAMERAS, PERIOD_S, DOMAIN = 237, 3, 0.1, 4891
 WIDTH, HEIGHT = 320, 240
 WARM_UP_S = 3
 FEW = {"t": "look", "pictures": [], "values": [], "curves": []}
-# What a page can look at, and more than it is given.
+# Everything that a page can select, and more than it is sent.
 ALL = {
     "t": "look",
     "pictures": [f"/camera_{index}" for index in range(CAMERAS)],

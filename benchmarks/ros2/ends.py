@@ -97,7 +97,7 @@ def log(node: Node, text: str, seconds: float) -> None:
 
 
 def hear(node: Node, topic: str, latched: str, seconds: float) -> None:
-    """What came within the time: each text, in order."""
+    """Texts that came within the time, in order."""
     texts: list[str] = []
     quality = LATCHED if latched == "latched" else RELIABLE
     node.create_subscription(String, topic, lambda message: texts.append(message.data), quality)

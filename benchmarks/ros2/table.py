@@ -1,4 +1,4 @@
-"""What programs of a real ROS 2 and of Noctule do together: each row is run, and what was printed is shown.
+"""Table of exchanges between programs of a real ROS 2 and of Noctule: each row is run, and its output is shown.
 
 Wants root (hosts are network namespaces that it makes and takes away), a ROS 2 that is set up, and target/release/noctule. Prints Markdown.
 `rows.py rmw_cyclonedds_cpp` puts `noctule gateway --dds` between, `rows.py rmw_noctule` runs ROS 2 on the bus without a bridge.

@@ -96,7 +96,7 @@ private:
     uint32_t size_;
 };
 
-/// What a loan of the middleware's own memory looks like to us: only its address matters.
+/// Sample type for loans of the middleware's memory: only the address matters.
 struct Lent { unsigned char first; };
 FASTDDS_SEQUENCE(Loans, Lent);
 

@@ -69,7 +69,7 @@ struct noctule_peer {
     /* The same, but sleeps in the kernel until something arrives, at most timeout_ns (NP_IDLE_NS wherever
        no schedule is to be met, so that a peer may set it once). 0 = nothing arrived. */
     int (*receive_blocking)(struct noctule_node *node, int64_t timeout_ns);
-    /* What the middleware counted while it ran, said by noctule_fact; asked for once, after a run. NULL if nothing. */
+    /* Reports the middleware's own counts by noctule_fact; asked for once, after a run. NULL if there are none. */
     void (*facts)(struct noctule_node *node);
     void (*close)(struct noctule_node *node); /* must be fine after a failed open */
 };

@@ -181,7 +181,7 @@ class Node:
 
 
 def calibrate():
-    """What one stamp costs, in nanoseconds."""
+    """Cost of one stamp, in nanoseconds."""
     stamps, start_ns = array.array("q", bytes(8)), now_ns()
     for _ in range(1000):
         stamps[0] = now_ns()

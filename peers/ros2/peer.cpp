@@ -1,6 +1,6 @@
 // ROS 2 under test: rclcpp on any RMW implementation, one node per process, std_msgs/msg/UInt8MultiArray.
 //
-// What a robot's program pays is paid here: messages are typed, so that each is serialized and deserialized, and an
+// The peer pays all that a robot's program pays: messages are typed, so that each is serialized and deserialized, and an
 // executor calls the subscription's callback. Settings are ROS 2's and the implementations' own defaults, except that
 // nodes have no services for parameters, no /rosout and no log file, whose traffic is not the message's.
 //
@@ -68,7 +68,7 @@ uint32_t hash_of(const std::string &text) {
     return hash;
 }
 
-// What the implementation uses between these nodes; nullptr: any, for one that is not known here.
+// The implementation's link between these nodes; nullptr: any, for one that is not known here.
 const char *link_of(const std::string &implementation, const noctule_node *node, bool is_loopback) {
     if (implementation == "rmw_noctule") return is_loopback ? "shm" : "udp";
     if (implementation == "rmw_cyclonedds_cpp") return "udp";
@@ -78,7 +78,7 @@ const char *link_of(const std::string &implementation, const noctule_node *node,
     return nullptr;
 }
 
-// What names the interface and the partners is the implementation's own and outside rclcpp: the environment.
+// The implementation reads the names of interface and partners from the environment, outside of rclcpp.
 void set_environment(noctule_node *node, const std::string &implementation, bool is_loopback) {
     std::string domain = std::to_string(1 + hash_of(node->session) % DOMAINS), bind = node->bind_address;
     setenv("ROS_DOMAIN_ID", domain.c_str(), 1);

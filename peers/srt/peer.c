@@ -169,7 +169,7 @@ static int peer_receive_blocking(struct noctule_node *node, int64_t timeout_ns) 
     return receive(node, (int)(timeout_ns / 1000000));
 }
 
-/* What was sent a second time, as a share of what was sent once. */
+/* Retransmitted datagrams as a share of first transmissions. */
 static void peer_facts(struct noctule_node *node) {
     double sent = 0, again = 0;
     for (size_t i = 0; i < srt.readers; i++) {

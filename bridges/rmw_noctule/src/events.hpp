@@ -7,7 +7,7 @@
 namespace rmw_noctule
 {
 
-// What rings when an event that was initialized has something new.
+// The waitable that is raised when an initialized event has something new.
 nrmw_waitable * waitable_of(const rmw_event_t & event);
 
 }  // namespace rmw_noctule

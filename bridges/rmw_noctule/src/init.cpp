@@ -101,7 +101,7 @@ rmw_ret_t rmw_init_options_copy(const rmw_init_options_t * from, rmw_init_option
   rmw_ret_t done = rmw_security_options_copy(&from->security_options, &allocator, &copy.security_options);
   if (done == RMW_RET_OK) {
     copy.discovery_options = rmw_get_zero_initialized_discovery_options();
-    // What is copied is not changed; rmw's function does not say so.
+    // The source of the copy is not changed; rmw's function does not say so.
     auto * discovery = const_cast<rmw_discovery_options_t *>(&from->discovery_options);
     done = rmw_discovery_options_copy(discovery, &allocator, &copy.discovery_options);
     if (done != RMW_RET_OK) {

@@ -97,7 +97,7 @@ Plain plain_by(const rosidl_message_type_support_t * type_support, const char * 
 Plain plain_of(const rosidl_message_type_support_t * type_support)
 {
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-  // What is published is little-endian.
+  // Published bytes are little-endian.
   return {};
 #endif
   const Plain plain = plain_by<MembersOfC>(type_support, rosidl_typesupport_introspection_c__identifier);

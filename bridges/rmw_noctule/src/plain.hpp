@@ -18,7 +18,7 @@ struct Plain
   explicit operator bool() const {return bytes != 0;}
 };
 
-// What the introspection of a type says; a type without it is not plain.
+// Layout of a type from its introspection; a type without it is not plain.
 Plain plain_of(const rosidl_message_type_support_t * type_support);
 
 }  // namespace rmw_noctule

@@ -138,7 +138,7 @@ rmw_ret_t rmw_publish_serialized_message(
   return send(*of(publisher), serialized_message->buffer, serialized_message->buffer_length);
 }
 
-// What is lent begins behind the header of CDR, which lies there before it.
+// The loan begins behind the header of CDR, which lies there before it.
 rmw_ret_t rmw_borrow_loaned_message(
   const rmw_publisher_t * publisher, const rosidl_message_type_support_t * type_support, void ** ros_message)
 {

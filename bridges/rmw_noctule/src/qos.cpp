@@ -166,7 +166,7 @@ extern "C" rmw_ret_t rmw_qos_profile_check_compatible(
   }
   *compatibility = RMW_QOS_COMPATIBILITY_OK;
   const auto is = [&](rmw_qos_compatibility_type_t found, const char * sentence) {
-      // What is wrong for certain comes before what may be.
+      // A certain fault comes before a possible one.
       if (*compatibility != RMW_QOS_COMPATIBILITY_ERROR) {
         *compatibility = found;
       }

@@ -56,7 +56,7 @@ bool write(const MessageType & type, const void * ros_message, std::vector<uint8
   return !bytes.empty();
 }
 
-// What both creations check and decide.
+// Checks and preparation that both creations share.
 template<typename Data>
 std::unique_ptr<Data> prepare(
   const rmw_node_t * node, const rosidl_service_type_support_t * type_support, const char * name,

@@ -31,7 +31,7 @@ inline bool is_topic_name(const char * name, const rmw_qos_profile_t & qos)
   return true;
 }
 
-// What a publisher or a subscription opens with; its pointers are those of the arguments.
+// Arguments for opening a publisher or a subscription; pointers are those of the arguments.
 inline nrmw_topic topic_of(
   nrmw_node * node, const char * name, const MessageType & type, const Plain & plain, const rmw_qos_profile_t & qos)
 {

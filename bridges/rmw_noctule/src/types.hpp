@@ -1,4 +1,4 @@
-// What the handles of rmw carry in this implementation.
+// Data behind the handles of rmw in this implementation.
 #ifndef TYPES_HPP_
 #define TYPES_HPP_
 
@@ -103,7 +103,7 @@ struct Service
   std::string name;
 };
 
-// What an rmw_event_t's data points to: one of the two.
+// Data behind an rmw_event_t: one of the two.
 struct EventSource
 {
   nrmw_writer * writer;

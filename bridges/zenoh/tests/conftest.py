@@ -1,4 +1,4 @@
-"""What the tests of the bridge start with: a router, a bridge, a node of the bus, a program that speaks as ROS 2."""
+"""Fixtures of the bridge's tests: a router, a bridge, a node of the bus, a program that speaks as ROS 2."""
 
 import socket
 from collections.abc import Iterator

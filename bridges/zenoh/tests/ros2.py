@@ -168,7 +168,7 @@ class Subscriber:
 
 
 class Graph:
-    """What `ros2 node list` and `ros2 topic list` read: all tokens."""
+    """All tokens, as `ros2 node list` and `ros2 topic list` read them."""
 
     def __init__(self, node: Node) -> None:
         self.keys: set[str] = set()

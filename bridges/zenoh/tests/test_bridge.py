@@ -175,7 +175,7 @@ def test_two_sites_keep_source_time_and_bound(router, bus):
                 for _ in range(50):
                     truth = int(text_of(bytes(sample.data)))
                     error = abs(sample.info.source_time_ns - truth)
-                    # What passes between reading the clock here and the library's own reading.
+                    # Allowance for the time between reading the clock here and the library's own reading.
                     assert error <= sample.info.bound_ns + 20_000_000, (error, sample.info.bound_ns)
                     sample = until(proven)
                 # The report comes later than the sample, and an earlier one had no bound.

@@ -44,7 +44,7 @@ def derive(name, **fields):
 
 
 def service(name):
-    """What ROS 2 derives from a request and a response."""
+    """Adds the types that ROS 2 derives from a request and a response."""
     info, request, response = "service_msgs/msg/ServiceEventInfo", f"{name}_Request", f"{name}_Response"
     derive(f"{name}_Event", info=one(info), request=most_one(request), response=most_one(response))
     derive(name, request_message=one(request), response_message=one(response), event_message=one(f"{name}_Event"))

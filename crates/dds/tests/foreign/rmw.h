@@ -1,4 +1,4 @@
-/* What programs share that have services as rmw_cyclonedds_cpp has them, on Cyclone DDS. */
+/* Helpers of programs with services as rmw_cyclonedds_cpp has them, on Cyclone DDS. */
 #ifndef RMW_H
 #define RMW_H
 #include <dds/dds.h>
