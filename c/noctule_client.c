@@ -341,7 +341,7 @@ static void measure_round_trip(noctule_client_t *self, int64_t took_ns) {
     if (self->round_trip_ns > NOCTULE_CLIENT_HEARTBEAT_NS) self->round_trip_ns = NOCTULE_CLIENT_HEARTBEAT_NS;
 }
 
-/* The agent said yes: all streams begin at 0, and it may have none of the objects. */
+/* The agent has accepted the session: all streams begin at 0, and it may have none of the objects. */
 static void begin_session(noctule_client_t *self, int64_t now_ns) {
     drop_session(self);
     self->state = NOCTULE_CREATING;
@@ -866,7 +866,7 @@ static bool handle_timestamp_reply(noctule_client_t *self, const uint8_t *body, 
 
 /* One submessage, whole. False if it breaks the protocol. */
 static bool handle_submessage(noctule_client_t *self, uint8_t id, const uint8_t *body, uint32_t length, int64_t now_ns) {
-    /* What is left of an older session is no fault. */
+    /* Leftovers of an older session are no fault. */
     if (self->state == NOCTULE_CONNECTING) return id != STATUS_AGENT || handle_status_agent(self, body, length, now_ns);
     if (self->state == NOCTULE_CLOSING) return id != STATUS || handle_status(self, body, length, now_ns);
     switch (id) {
@@ -1022,7 +1022,7 @@ static void handle_message(noctule_client_t *self, const uint8_t *message, size_
         if (in_session(self)) handle_stored(self, now_ns);
         return;
     }
-    /* What is left of an older session. */
+    /* A leftover of an older session. */
     if (!in_session(self)) return;
     self->heard_ns = now_ns;
     if (message[1] == RELIABLE)

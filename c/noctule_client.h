@@ -60,7 +60,7 @@ extern "C" {
 #ifndef NOCTULE_CLIENT_CREATE_NS
 #define NOCTULE_CLIENT_CREATE_NS INT64_C(3000000000)
 #endif
-/* So is one in which nothing reliable is acknowledged for so long, though the agent is heard. */
+/* So is one in which nothing reliable is acknowledged for so long, though messages of the agent come. */
 #ifndef NOCTULE_CLIENT_STALL_NS
 #define NOCTULE_CLIENT_STALL_NS INT64_C(10000000000)
 #endif
@@ -70,7 +70,7 @@ extern "C" {
 /* The shortest and longest message of XRCE that this client builds or takes, headers included. */
 #define NOCTULE_CLIENT_MESSAGE_MIN 64
 #define NOCTULE_CLIENT_MESSAGE_MAX 16384
-/* What a sample costs beside its own bytes: message header, submessage header, request and object. */
+/* Bytes of a message beside a sample's own: message header, submessage header, request and object. */
 #define NOCTULE_CLIENT_SAMPLE_OVERHEAD 12
 /* Largest sample of all, sent in fragments. */
 #define NOCTULE_CLIENT_SAMPLE_MAX 65527
@@ -87,7 +87,7 @@ extern "C" {
 #define NOCTULE_CLIENT_QUESTION_BYTES 23
 #define NOCTULE_CLIENT_ANSWER_BYTES 39
 
-/* What a function says beside its result. Zero: done. */
+/* Error of a function, returned in place of its result. Zero: done. */
 typedef enum {
     NOCTULE_CLIENT_OK = 0,
     NOCTULE_CLIENT_NOT_READY = -1,        /* No session, or the agent has not answered for this endpoint: try later. */
@@ -103,7 +103,7 @@ typedef enum {
     NOCTULE_CLIENT_NAME_TOO_LONG = -11    /* The object of this name and type does not fit one message. */
 } noctule_client_error_t;
 
-/* What an endpoint is. Combine with |. */
+/* Direction and reliability of an endpoint. Combine with |. */
 enum {
     NOCTULE_PUBLISH = 0,
     NOCTULE_SUBSCRIBE = 1,
@@ -129,7 +129,7 @@ typedef void (*noctule_on_exchange_t)(void *context, const noctule_exchange_t *e
 
 typedef enum { NOCTULE_SERIAL = 0, NOCTULE_DATAGRAM = 1 } noctule_line_t;
 
-/* What a client is to do. Everything that pointers show must live as long as the client. */
+/* Configuration of a client. Everything that pointers show must live as long as the client. */
 typedef struct {
     uint32_t key;             /* Names this client to the agent. Not zero; keep it over restarts. */
     noctule_line_t line;      /* NOCTULE_SERIAL: frames with a checksum; NOCTULE_DATAGRAM: UDP and the like. */

@@ -26,7 +26,7 @@ typedef struct {
     int64_t t4_ns; /* The reply arrives, local clock. */
 } noctule_exchange_t;
 
-/* What became of an exchange. Zero: used. Negative: why not; the estimator stays usable. */
+/* Result of handling an exchange. Zero: used. Negative: why not; the estimator stays usable. */
 typedef enum {
     NOCTULE_SYNC_USED = 0,
     NOCTULE_SYNC_OUT_OF_RANGE = -1,        /* A stamp is 146 years or more from the origin of its clock. */
@@ -45,7 +45,7 @@ typedef enum {
     NOCTULE_SYNC_STALE = 3    /* No exchange for so long that this is only an extrapolation. */
 } noctule_sync_state_t;
 
-/* What is known at one moment. */
+/* Estimate of the other clock at one moment. */
 typedef struct {
     int64_t offset_ns;
     int64_t drift_2_46; /* Relative drift in parts per 2^46: 70368744 is one ppm. */
@@ -56,7 +56,7 @@ typedef struct {
 
 /* ---- bounded: a proven interval, and the most likely value inside it ---- */
 
-/* What `bounded` may rely on. Zero in a field means its default. */
+/* Premises of `bounded`. Zero in a field means its default. */
 typedef struct {
     uint32_t max_drift_ppm;        /* The clocks never drift apart faster; the premise of bounds. Default 200, at most 10000. */
     int64_t wire_forward_ns;       /* The request spends at least this long on the wire. Default 0. */
@@ -101,7 +101,7 @@ void noctule_bounded_init(noctule_bounded_t *self, const noctule_bounded_config_
 /* Takes in one exchange, in the order in which the replies arrived. */
 noctule_sync_verdict_t noctule_bounded_handle_exchange(noctule_bounded_t *self, const noctule_exchange_t *exchange);
 
-/* What is known at local time `now_ns`. False before the first usable exchange. */
+/* The estimate at local time `now_ns`. False before the first usable exchange. */
 bool noctule_bounded_estimate(const noctule_bounded_t *self, int64_t now_ns, noctule_estimate_t *estimate);
 
 /* ---- ema: the autopilot filter ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What a controller reports of itself once a second: how idle it is, how near its stacks are to their ends, what its line
+ * Report of a controller, once a second: how idle it is, how near its stacks are to their ends, what its line
  * carried. The type is noctule_msgs/msg/TaskStatistics, generated of c/topics.toml; with bare metal there is one task.
  */
 #ifndef NOCTULE_TASK_STATISTICS_H

@@ -1,4 +1,4 @@
-/* What a test of the library in C checks calls with: a failure is printed, counted, and does not end the test. */
+/* Checks of calls for tests of the library in C: a failure is printed, counted, and does not end the test. */
 #ifndef CHECK_H
 #define CHECK_H
 

@@ -362,7 +362,7 @@ static void a_large_sample_is_cut_and_put_together(void) {
     for (i = 0; i < 3; i++) {
         got = noctule_client_poll_transmit(&self->client, 0, self->out, sizeof self->out);
         CHECK(got == (i < 2 ? 508 : 8 + 1408 - 1000) && self->out[4] == 13 && self->out[5] == (i < 2 ? 1 : 3));
-        /* What arrives as DATA differs from what left as WRITE_DATA in the name of the submessage and of the object. */
+        /* DATA on arrival differs from WRITE_DATA on departure in the name of the submessage and of the object. */
         memcpy(message, self->out, (size_t)got);
         message[2] = (uint8_t)(0x0B + i);
         if (i == 0) {

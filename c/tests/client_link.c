@@ -39,7 +39,7 @@ static const noctule_endpoint_t endpoints[] = {
     {"down_fast", "N", NOCTULE_SUBSCRIBE, 0},
 };
 
-/* What a line does to what is sent on it. */
+/* Faults and delays of a line. */
 typedef struct {
     const char *name;
     noctule_line_t kind;
@@ -180,7 +180,7 @@ static void on_sample(void *context, uint16_t endpoint, const uint8_t *bytes, ui
 
 static void on_exchange(void *context, const noctule_exchange_t *x) {
     (void)context;
-    /* What four stamps prove is true. */
+    /* The interval that four stamps prove holds the true offset. */
     CHECK(x->t3_ns - x->t4_ns <= agent.clock_offset_ns && agent.clock_offset_ns <= x->t2_ns - x->t1_ns);
 }
 
@@ -302,7 +302,7 @@ static void run(const line_t *on, int64_t end_ns) {
             readies++;
             joined_ns = INT64_MAX;
         }
-        /* What a line loses by chance takes more tries, each later than the one before, and seldom a second session. */
+        /* Chance losses take more tries, each later than the one before, and seldom a second session. */
         if (!line_is_cut && joined_ns != INT64_MAX) CHECK(now - joined_ns <= (loses_by_chance ? 5 : 1) * SECOND);
     }
     CHECK(readies > 0 && (agent.ignored == 0 || (loses_by_chance && counts->sessions > 1)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What the client costs a Cortex-M3, in instructions: run in QEMU with `-icount shift=0`, where an instruction takes one
+ * Cost of the client on a Cortex-M3, in instructions: run in QEMU with `-icount shift=0`, where an instruction takes one
  * nanosecond and a tick of the timer forty. Prints a line each; the loop around is part of the figure.
  */
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The library through its C header, in one process: what works, and that bad calls are refused with a sentence. Takes the
- * domain as its argument, so that tests of one machine do not hear each other. */
+ * domain as its argument, so that tests of one machine do not reach each other. */
 #define _POSIX_C_SOURCE 199309L
 
 #include "check.h"
@@ -304,7 +304,7 @@ static void a_wait_set_finds_the_topic_that_has_a_sample(void) {
     noctule_node_close(node);
 }
 
-/* What callbacks are given as context. */
+/* Context of the callbacks. */
 struct heard {
     noctule_dispatcher_t *dispatcher;
     int samples, errors;
@@ -350,7 +350,7 @@ static void a_dispatcher_calls_until_it_is_stopped(void) {
     noctule_dispatcher_close(heard.dispatcher);
     noctule_dispatcher_close(NULL);
     noctule_stop(NULL);
-    /* The publisher hears of it from the node's thread, which it keeps. */
+    /* The node's thread reports it to the publisher, which keeps that thread. */
     noctule_wait_set_t *pause = NULL;
     size_t none = 0;
     CHECK(noctule_wait_set_open(NOCTULE_WAIT_BLOCK, &pause) == NOCTULE_OK);

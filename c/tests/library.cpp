@@ -1,5 +1,5 @@
-// What noctule.hpp adds to the C header: ownership, exceptions, types. Takes the domain as its argument, so that tests of
-// one machine do not hear each other.
+// Tests noctule.hpp beyond the C header: ownership, exceptions, types. Takes the domain as its argument, so that tests of
+// one machine do not reach each other.
 #include <noctule/noctule.hpp>
 
 #include <poll.h>
@@ -372,7 +372,7 @@ static void the_latest_sample_is_taken_and_what_it_passes_over_is_counted(std::u
     CHECK(!subscriber.take_latest() && !subscriber.take());
 }
 
-// What a node with these options and a plain one publish to each other comes by this route.
+// Samples between a node with these options and a plain one come by this route.
 static void exchanges_by(noctule::NodeOptions options, noctule::Route route) {
     noctule::Node plain("plain", in(options.domain)), node("special", options);
     noctule::Publisher out = node.publisher("out"), back = plain.publisher("back");

@@ -1,5 +1,5 @@
 /* Options of a node through the C header: each changes what it says it changes. Takes the domain as its argument, so that tests of one
- * machine do not hear each other. */
+ * machine do not reach each other. */
 #define _POSIX_C_SOURCE 200112L
 
 #include "check.h"
@@ -82,7 +82,7 @@ static void a_node_is_pinged_and_its_link_counted(uint32_t domain) {
     noctule_node_close(plain);
 }
 
-/* What another user's process reads, by its exit code: the route of its first sample. */
+/* Reads a sample as another user's process, whose exit code is the route of its first sample. */
 static void read_as_stranger(uint32_t domain) {
     noctule_subscriber_t *subscriber = NULL;
     noctule_sample_t *sample = NULL;

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* What no client of ours sends may be noise that passed the checksum: not taken, and counted. */
+/* A message that no client of ours sends may be noise that passed the checksum: not taken, and counted. */
 #define EXPECT(what)      \
     do {                  \
         if (!(what)) {    \

@@ -41,7 +41,7 @@ static noctule_goal_t *received(bench_t *bench, typed_msgs_action_Reach_Goal *go
     return at_server;
 }
 
-/* What arm_next_arm_reach gives with the next event of this kind. */
+/* The status of arm_next_arm_reach at the next event of this kind. */
 static int until(bench_t *bench, int kind, noctule_goal_event_t *event) {
     for (;;) {
         const int status = arm_next_arm_reach(bench->client, -1, event, &bench->feedback, &bench->result, &bench->memory);

@@ -22,7 +22,7 @@ let history = [];
 // Half of what the map shows, m: grows with the swarm and never shrinks.
 let half = 5;
 
-// What a test prints that waits in vain.
+// State that a test prints if it waits in vain.
 const forTests = () => ({ state, connected, banner: element('banner').textContent });
 
 const socket = new LiveSocket(heard, (isOpen) => { connected = isOpen; if (isOpen) select(selected); });
@@ -119,7 +119,7 @@ function drawView(name) {
   state.drones.forEach((drone, number) => drawDrone(c, at, scale, radius, drone, number, known.get(number)));
 }
 
-// What the selected drone knows: each neighbour is somewhere in its circle.
+// Draws the selected drone's estimates: each neighbour is somewhere in its circle.
 function drawKnown(c, at, scale, known) {
   for (const [number, one] of known) {
     const [x, y] = at(one.slice(1));
@@ -166,7 +166,7 @@ function pressed(name, event) {
 
 // Figures -----------------------------------------------------------------------------------------------------------
 
-// What is wrong, as a sentence; null if nothing is.
+// The alarm as a sentence; null if there is none.
 function alarm() {
   if (!connected) return 'The page has lost its server: the flight has ended, or was ended.';
   if (!state || performance.now() - heardAt > SILENT_MS) return 'The page hears nothing from the flight.';

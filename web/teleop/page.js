@@ -15,7 +15,7 @@ const COLOURS = ['--c0', '--c1', '--c2', '--c3', '--c4', '--c5'];
 
 let hello = null;
 let state = null;
-// What a test prints that waits in vain.
+// State that a test prints if it waits in vain.
 const forTests = () => ({ state, operating, connected, hand, banner: element('banner').textContent });
 
 let heardAt = -Infinity;
@@ -59,7 +59,7 @@ function take(message) {
   if (!message.body) return;
   trail.push(...message.trail);
   if (trail.length > TRAIL_MAX) trail = trail.slice(-TRAIL_MAX);
-  // What the server repeats while the controller is silent did not happen now.
+  // States that the server repeats while the controller is silent are not new.
   if (!isSilent()) history.push({ at: heardAt, age: message.age_ms, bound: message.bound_ms, velocity: message.velocity });
   while (history.length && heardAt - history[0].at > HISTORY_MS) history.shift();
 }
@@ -73,7 +73,7 @@ function isSilent() {
   return !connected || !state || performance.now() - heardAt > 3 * SILENT_MS || state.silent_ms === null || state.silent_ms > SILENT_MS;
 }
 
-// What is wrong, as a sentence; null if nothing is.
+// The alarm as a sentence; null if there is none.
 function alarm() {
   if (!connected) return 'The page has lost its server. The arm stops by the age of its commands; press and hold again after it comes back.';
   if (performance.now() - heardAt > 3 * SILENT_MS || !state) return 'The page hears nothing from its server.';

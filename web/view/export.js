@@ -1,4 +1,4 @@
-// What is shown, as files: PNG, SVG, CSV. They are made here and go nowhere else.
+// Exports the shown data as files: PNG, SVG, CSV. They are made here and go nowhere else.
 'use strict';
 
 function download(name, type, content) {

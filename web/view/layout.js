@@ -1,8 +1,8 @@
-// What is looked at stands in the address, so that a page that is opened again, a bookmark and a link that is handed on show the same.
+// The address holds the layout, so that a page that is opened again, a bookmark and a link that is handed on show the same.
 'use strict';
 
 const layout = {
-  // What the address asked for, until the server has said what it shows.
+  // The layout that the address asked for, until it is applied.
   wanted: new URLSearchParams(location.hash.slice(1)),
 
   text() {

@@ -14,7 +14,7 @@ let bannerText = '', bannerUntil = 0;
 let current = 'topics';
 const VIEWS = ['topics', 'graph', 'nodes', 'plots', 'pictures', 'scene'];
 
-// What a test prints that waits in vain.
+// State that a test prints if it waits in vain.
 const forTests = () => ({ connected, topics: catalog.topics.length, frames: timeline.frames.length, asked, current, banner: element('banner').textContent });
 
 function heard(message) {

@@ -145,7 +145,7 @@ const sceneView = {
     this.came(head);
   },
 
-  // What is free is near the colour of the page, what is occupied far from it, what is unknown clear.
+  // Free cells are near the colour of the page, occupied ones far from it, unknown ones clear.
   paintCells({ picture, cells }) {
     const pixels = new ImageData(picture.width, picture.height), [free, step] = isDark() ? [48, 1.7] : [235, -2];
     cells.forEach((cell, index) => {
@@ -252,7 +252,7 @@ const sceneView = {
     let unplaced = 0, drawn = 0;
     this.names = [];
     const placed = [...this.things.entries()].map(([name, thing], index) => ({ name, thing, m: this.toShown(thing.frame), style: palette.curves[index % palette.curves.length] }));
-    // What has a name stands before clouds.
+    // Named things come before clouds.
     placed.sort((a, b) => (b.thing.kind === 'cloud') - (a.thing.kind === 'cloud'));
     for (const { thing, m } of placed) if (thing.kind === 'grid' && m) this.paintGrid(c, at, times(m, this.gridMatrix(thing)), thing);
     this.paintFloor(c, at, width, height);

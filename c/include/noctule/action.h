@@ -30,7 +30,7 @@ enum {
     NOCTULE_GOAL_ABORTED = 6
 };
 
-/* What has become of a goal. */
+/* Event in the life of a goal. */
 enum {
     NOCTULE_EVENT_ACCEPTED = 1, /* stamp_ns: when, by the server's time of day. */
     NOCTULE_EVENT_STATUS = 2,   /* status: executing, or canceling. */

@@ -67,7 +67,7 @@ struct ActionOptions {
     }
 };
 
-// What has become of a goal.
+// Event in the life of a goal.
 struct GoalEvent {
     int kind = 0;  // NOCTULE_EVENT_...
     GoalId goal = {};
@@ -96,7 +96,7 @@ public:
         return goal;
     }
 
-    // What has become of a goal next; none if the time is over or no goal is followed.
+    // The next event of a goal; none if the time is over or no goal is followed.
     std::optional<GoalEvent> next(std::optional<nanoseconds> timeout = std::nullopt) {
         noctule_goal_event_t event;
         const int status = noctule_action_next(client_.get(), timeout ? timeout->count() : -1, &event);

@@ -45,7 +45,7 @@ typedef struct noctule_parameter noctule_parameter_t;
 typedef struct noctule_request noctule_request_t;
 typedef struct noctule_reply noctule_reply_t;
 
-/* What became of a call. */
+/* Result of a call. */
 typedef enum {
     NOCTULE_OK = 0,
     NOCTULE_NOTHING = 1,         /* There is no sample (in time). No error. */
@@ -137,7 +137,7 @@ typedef void (*noctule_endpoint_callback_t)(void *context, const noctule_known_e
 /* Calls with each endpoint of other nodes, before it returns their count. Errors: ARGUMENT. */
 int noctule_endpoints(const noctule_node_t *node, noctule_endpoint_callback_t call, void *context);
 
-/* What a node's sockets have brought and taken. */
+/* Counts of a node's sockets and of its tables. */
 typedef struct {
     uint64_t sent_datagrams;
     uint64_t send_calls;           /* System calls for them. */
@@ -154,14 +154,14 @@ typedef struct {
 /* Errors: ARGUMENT. */
 int noctule_node_counters(const noctule_node_t *node, noctule_node_counters_t *counters);
 
-/* What went to a node of another host and came from it. */
+/* Counts of the traffic with a node of another host. */
 typedef struct {
     uint64_t sent_datagrams, sent_bytes, lost_packets; /* Lost: retransmitted, or given up. */
     uint64_t repeated, given_up;                       /* Fragments; samples, for newer ones or because they waited too long. */
     uint64_t received_datagrams, duplicates, delivered; /* Duplicates: fragments; delivered: samples. */
 } noctule_link_counters_t;
 
-/* NOCTULE_NOTHING if nothing ever did. Errors: ARGUMENT. */
+/* NOCTULE_NOTHING if there never was any. Errors: ARGUMENT. */
 int noctule_link_counters(const noctule_node_t *node, const noctule_node_id_t *other, noctule_link_counters_t *counters);
 
 /* A request and its reply, by this node's clock (sent, received) and the other's, which on one host are the same. */
@@ -204,7 +204,7 @@ enum {
     NOCTULE_RELIABLE = 2        /* Repaired until it arrives. */
 };
 
-/* What a publisher offers, or a subscriber requests. Zero in a field means its default. */
+/* QoS that a publisher offers, or a subscriber requests. Zero in a field means its default. */
 typedef struct {
     int reliability;      /* NOCTULE_BEST_EFFORT and so on. */
     uint32_t keep_last;   /* HISTORY: samples that a reader may lag behind, 1 to 65535. Default: 8; a subscriber's: its publisher's. */
@@ -232,7 +232,7 @@ typedef struct {
     int64_t linger_ns;          /* NOCTULE_RELIABLE: how long closing waits for acknowledgements. Default 1 s; negative: not at all. */
 } noctule_publisher_options_t;
 
-/* Opens a topic (1 to 255 bytes) for writing and tells the others. Errors: ARGUMENT, SYSTEM. */
+/* Opens a topic (1 to 255 bytes) for writing and announces that. Errors: ARGUMENT, SYSTEM. */
 int noctule_publisher_open(const noctule_node_t *node, const char *topic, const noctule_publisher_options_t *options,
                            noctule_publisher_t **publisher);
 
@@ -259,7 +259,7 @@ int noctule_publish_loan(noctule_publisher_t *publisher, size_t length_bytes, in
 /* Takes a loan back, unpublished. Errors: ARGUMENT. */
 int noctule_drop_loan(noctule_publisher_t *publisher);
 
-/* What became of a publisher's samples. */
+/* Counts of a publisher's samples. */
 typedef struct {
     uint64_t published;
     uint64_t given_up;        /* For some reader on another host, because its path carries less, or it does not acknowledge. */
@@ -313,7 +313,7 @@ enum {
     NOCTULE_ROUTE_UDP = 1 /* From another host, or where shared memory was refused. */
 };
 
-/* What is known of a sample. */
+/* Bytes and metadata of a sample. */
 typedef struct {
     const void *bytes;       /* Aligned to 8 bytes, to 64 if there are more than 32. Not NULL. */
     size_t length_bytes;
@@ -330,7 +330,7 @@ typedef struct {
     int route;               /* NOCTULE_ROUTE_SHARED_MEMORY or NOCTULE_ROUTE_UDP. */
 } noctule_sample_info_t;
 
-/* Opens a topic for reading and tells the others; publishers are found from now on. Errors: ARGUMENT, SYSTEM. */
+/* Opens a topic for reading and announces that; publishers are found from now on. Errors: ARGUMENT, SYSTEM. */
 int noctule_subscriber_open(const noctule_node_t *node, const char *topic, const noctule_subscriber_options_t *options,
                             noctule_subscriber_t **subscriber);
 
@@ -357,7 +357,7 @@ int noctule_subscriber_publishers(noctule_subscriber_t *subscriber);
  * sleeps while nothing comes. Errors: ARGUMENT, SYSTEM. */
 int noctule_subscriber_descriptor(noctule_subscriber_t *subscriber);
 
-/* What a subscriber has seen of its topic since it was opened. Ages are those when samples were taken; a quantile is known, within
+/* Statistics of a subscriber since it was opened. Ages are those when samples were taken; a quantile is known, within
  * 0.8 %, if ten samples lie beyond it; INT64_MIN: not known. */
 typedef struct {
     uint64_t taken;
@@ -417,7 +417,7 @@ int noctule_dispatcher_open(int wait, noctule_dispatcher_t **dispatcher);
  * over and closes it: do not use it any more. Errors: ARGUMENT (also while the dispatcher spins). */
 int noctule_on_sample(noctule_dispatcher_t *dispatcher, noctule_subscriber_t *subscriber, noctule_callback_t call, void *context);
 
-/* What is called when a sample was not received. Default: prints to standard error. */
+/* Sets the callback for a sample that was not received. Default: prints to standard error. */
 int noctule_on_error(noctule_dispatcher_t *dispatcher, noctule_error_callback_t call, void *context);
 
 /* Calls until noctule_stop. NOCTULE_OK then, and at once if nothing is registered. Errors: ARGUMENT. */

@@ -276,7 +276,7 @@ public:
     // Publishers that are matched now.
     int publishers() { return detail::check(noctule_subscriber_publishers(subscriber_.get())); }
 
-    // What was seen of the topic so far.
+    // Statistics since it was opened.
     Statistics statistics() const {
         noctule_statistics_t from;
         detail::check(noctule_subscriber_statistics(subscriber_.get(), &from));
@@ -526,7 +526,7 @@ public:
         return counters;
     }
 
-    // What went to a node of another host and came from it; none if nothing ever did.
+    // Counts of the traffic with a node of another host; none if there never was any.
     std::optional<LinkCounters> link_counters(const NodeId &other) const {
         LinkCounters counters;
         const noctule_node_id_t id = detail::id(other);

@@ -104,7 +104,7 @@ inline Parameter parameter(const noctule_parameter_value_t &value) {
     }
 }
 
-// What get gives: none if the parameter is not declared.
+// Calls get and owns its result: none if the parameter is not declared.
 template <typename Handle>
 std::optional<Parameter> parameter_of(int (*get)(Handle, const char *, noctule_parameter_t **, noctule_parameter_value_t *),
                                       Handle handle, const std::string &name) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// What a program gets from the library, in C++17: samples with their age, and errors. Included by noctule.hpp.
+// Samples with their age, and errors: the library's results in C++17. Included by noctule.hpp.
 #ifndef NOCTULE_SAMPLE_HPP
 #define NOCTULE_SAMPLE_HPP
 
@@ -21,7 +21,7 @@ namespace noctule {
 
 using std::chrono::nanoseconds;
 
-// What went wrong: one sentence, with the way out.
+// A failure: one sentence, with the way out.
 class Error : public std::runtime_error {
 public:
     explicit Error(int status) : std::runtime_error(noctule_last_error()), status_(status) {}
@@ -110,7 +110,7 @@ struct Age {
     std::optional<nanoseconds> sigma;  // Standard error if least delays are equal both ways; 0 on one clock.
 };
 
-// What is known of a sample. Times are on the clock of the reader's node.
+// Metadata of a sample. Times are on the clock of the reader's node.
 struct SampleInfo {
     std::uint64_t sequence;                   // Counts the samples of one publisher, missed ones too.
     std::uint64_t missed;                     // Missing before this one: lost on the way, or overwritten unread.

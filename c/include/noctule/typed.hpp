@@ -10,7 +10,7 @@
 namespace noctule {
 namespace detail {
 
-// What a generated type says of itself, if it does.
+// Description of a generated type, if it has one.
 template <typename Type>
 constexpr const char *description_of(decltype(&Type::noctule_description[0])) {
     return Type::noctule_description;
@@ -20,7 +20,7 @@ constexpr const char *description_of(...) {
     return nullptr;
 }
 
-// What a publisher or subscriber of a type asks for, but for its format.
+// Options of a publisher or subscriber of a type, without its format.
 template <typename Type, typename Options>
 Options options_of(const Qos &qos) {
     Options options;

@@ -33,7 +33,7 @@ ActionOptions of_action(const Node &node, ActionOptions options) {
 
 }  // namespace detail
 
-// What has become of a goal; see GoalEvent.
+// Event in the life of a goal; see GoalEvent.
 template <typename Types>
 struct TypedGoalEvent {
     GoalEvent event;
@@ -58,7 +58,7 @@ public:
         return client_.start(bytes.data(), bytes.size(), result_deadline);
     }
 
-    // What has become of a goal next; none if the time is over or no goal is followed. std::runtime_error for feedback or a result that is none.
+    // The next event of a goal; none if the time is over or no goal is followed. std::runtime_error for feedback or a result that is none.
     std::optional<TypedGoalEvent<Types>> next(std::optional<nanoseconds> timeout = std::nullopt) {
         auto event = client_.next(timeout);
         if (!event) return std::nullopt;

@@ -24,7 +24,7 @@
 #define NOCTULE_FREERTOS_TASKS_MAX 12
 #endif
 
-/* What the board provides. */
+/* Functions that the board provides. */
 typedef struct {
     /* A clock in nanoseconds that never goes back. Of a timer, not of the tick: a tick of 1 ms is the bound of every age. */
     int64_t (*now_ns)(void *context);
@@ -50,7 +50,7 @@ void noctule_freertos_init(noctule_freertos_t *self, const noctule_freertos_boar
 /* Bytes came, one or, by DMA, many. */
 void noctule_freertos_received_from_isr(noctule_freertos_t *self, const uint8_t *bytes, size_t length);
 
-/* What was to be sent is sent. */
+/* All bytes of the last `send` are sent. */
 void noctule_freertos_sent_from_isr(noctule_freertos_t *self);
 
 /* One turn: sends what is due if the line is free, sleeps until an interrupt or `wake_ns`, hands over what came. */

@@ -126,7 +126,7 @@ void mps2_turn(noctule_client_t *client, uint8_t *out, size_t out_bytes, int64_t
     bool was_sending, handled;
     send_due(client, out, out_bytes);
     was_sending = sending != sending_end;
-    /* What is due waits for the line: to wake for it now would be to spin. */
+    /* Bytes that are due wait for the line: to wake for them now would be to spin. */
     if (!was_sending && noctule_client_next_timeout(client, mps2_now_ns()) < wake_ns)
         wake_ns = noctule_client_next_timeout(client, mps2_now_ns());
     set_alarm(wake_ns);

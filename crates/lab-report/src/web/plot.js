@@ -1,4 +1,4 @@
-// What every page draws with: figures for people, and one plot. Axes, zoom and cursor are uPlot's; the
+// Drawing for every page: figures for people, and one plot. Axes, zoom and cursor are uPlot's; the
 // marks are drawn here, so that one routine draws every chart, finds the point under the cursor and
 // counts what it drew.
 //
@@ -10,7 +10,7 @@ const noctulePlot = (() => {
 
   const root = document.documentElement;
   const DASHES = [[], [7, 4], [2, 3], [10, 3, 2, 3], [14, 5], [4, 2, 1, 2]];
-  // What the browser test reads: marks there were, and marks that reached the canvas.
+  // For the browser test: marks there were, and marks that reached the canvas.
   window.noctule = { charts: {}, errors: [] };
   window.addEventListener("error", (event) => window.noctule.errors.push(String(event.message)));
 
