@@ -40,7 +40,7 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     ] {
         copy(&root.join("c/include/noctule").join(name), &headers.join(name))?;
     }
-    // What generated code in C and C++ is compiled with.
+    // Compiler flags for generated code in C and C++.
     copy(&root.join("c/noctule_cdr.h"), &headers.join("noctule_cdr.h"))?;
     copy(&built.join("libnoctule.so"), &libraries.join(LIBRARY))?;
     copy(&built.join("libnoctule.a"), &libraries.join("libnoctule.a"))?;

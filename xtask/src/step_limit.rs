@@ -28,7 +28,7 @@ pub struct Failure {
 /// # Errors
 /// The work's own, or that it took longer; that sentence names the step, the limit and the last line that was printed.
 pub fn run(step: &str, limit: Duration, work: impl FnOnce() -> Result<(), String>) -> Result<(), Failure> {
-    // What compiles ahead belongs to all steps.
+    // Processes that compile ahead belong to all steps.
     let before: BTreeSet<u32> =
         processes().iter().filter(|(_, of)| *of == std::process::id()).map(|it| it.0).collect();
     run_with(step, limit, move |child| !before.contains(&child), work)
@@ -41,7 +41,7 @@ fn run_with(
     is_of_step: impl Fn(u32) -> bool + Send + 'static,
     work: impl FnOnce() -> Result<(), String>,
 ) -> Result<(), Failure> {
-    // What the step before printed is not this one's.
+    // The last line of the step before is not this one's.
     _ = shell::take_last_line();
     let (working, ended) = channel::<()>();
     let watch = std::thread::spawn(move || {

@@ -253,7 +253,7 @@ fn run(name: &str, lists: &[&[Step]]) -> Result<(), String> {
             Err(failure) => failures.push((step, failure)),
         }
     }
-    // What failed for want of the processor passes a second time. It is named all the same.
+    // A step that failed for want of the processor passes a second time. It is named all the same.
     let mut unsteady = Vec::new();
     failures.retain(|(step, Failure { why, is_over_limit })| {
         if name != CI || *is_over_limit {

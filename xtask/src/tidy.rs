@@ -93,7 +93,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "doctor",
         ],
     ),
-    // What the lab measures without another program; `board` and `gateway` are the peers that are a board and its companion.
+    // Peers that the lab measures without another program; `board` and `gateway` are the peers that are a board and its companion.
     (
         "lab-peers",
         &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "board", "gateway", "lab"],

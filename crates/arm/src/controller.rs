@@ -430,7 +430,7 @@ impl Controller {
         let since_s = (self.state.periods - self.planned_at_period) as f64 / self.config.joint_loop.rate_hz;
         let ahead_s = match (&self.config.profile, self.config.mode) {
             (Some(_), _) => since_s - self.profile.step_s(),
-            // What is held is held between plans, too.
+            // A held command is held between plans, too.
             (None, CommandMode::Hold) => 0.0,
             (None, CommandMode::Age) => since_s,
         };

@@ -225,7 +225,7 @@ impl Profile {
         let acceleration =
             free.clamp(old - change, old + change).clamp(-acceleration_rad_s2, acceleration_rad_s2);
         let new_velocity = velocity + (old + acceleration) / 2.0 * step_s;
-        // What the velocity still grows by while the acceleration is taken back.
+        // Growth of the velocity while the acceleration is taken back.
         let overshoot = acceleration * acceleration / (2.0 * jerk_rad_s3);
         let is_within = position_error.abs() <= SERVO_POSITION_RAD
             && velocity_error.abs() <= SERVO_VELOCITY_RAD_S

@@ -365,7 +365,7 @@ fn minute(seed: u64) -> [u64; Rule::ALL.len()] {
         for sent in on_the_way.drain(..arrived) {
             judge.deliver(now, &sent, &mut controller);
         }
-        // What commands broke has been counted; the period's own counts begin here, the mode is the one before both.
+        // Rules that commands broke have been counted; the period's own counts begin here, the mode is the one before both.
         let stalled = random.chance(2e-6);
         now += if stalled { STALL } else { PERIOD };
         judge.before.1 = controller.state().rules;

@@ -348,7 +348,7 @@ fn read(path: &Path, take: &mut dyn FnMut(Record)) -> Result<(), TraceError> {
         let text = String::from_utf8_lossy(&bytes);
         let text = text.trim_matches(|end: char| end.is_whitespace() || end == char::from(RECORD_SEPARATOR));
         match parse(text) {
-            // What stands before the first separator.
+            // The word before the first separator.
             _ if text.is_empty() => {}
             Ok(record) => take(record),
             Err(_) if is_last && number > 1 => {}

@@ -63,7 +63,7 @@ fn parameters_are_listed_shown_set_dumped_and_loaded() {
     let dumped = done(&["dump", "/arm"], domain);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("arm.yaml");
-    // What is read-only cannot be loaded, and the rest is.
+    // Read-only parameters cannot be loaded, and the others are.
     std::fs::write(&file, &dumped).unwrap();
     parameters.set("joint.speed", 0.25).unwrap();
     let load = ["load", "/arm", file.to_str().unwrap(), "--seconds", "60"];

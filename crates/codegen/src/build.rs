@@ -13,7 +13,7 @@
 //! include!(concat!(env!("OUT_DIR"), "/noctule.rs"));
 //! ```
 
-// What a build script prints is what cargo reads.
+// Cargo reads the output of a build script.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -118,7 +118,7 @@ impl QosObject {
             let depth = i32::try_from(qos.depth).unwrap_or(i32::MAX);
             let keep_last = c::dds_history_kind_DDS_HISTORY_KEEP_LAST;
             c::dds_qset_history(object, keep_last, depth);
-            // What late readers get; one sample unless it is configured.
+            // History for late readers; one sample unless it is configured.
             let (delay_ns, unlimited) = (0, -1);
             c::dds_qset_durability_service(
                 object, delay_ns, keep_last, depth, unlimited, unlimited, unlimited,
@@ -185,7 +185,7 @@ impl Participant {
         unsafe {
             let domain_entity = c::dds_create_domain(domain, settings.as_ptr());
             let domain_entity = Entity::new("the domain", domain_entity)?;
-            // What ROS 2 looks for in a participant that has nodes.
+            // ROS 2 looks for this in a participant that has nodes.
             let ros = QosObject(c::dds_create_qos()).with_user_data("enclave=/;");
             let entity = c::dds_create_participant(domain, ros.0, ptr::null());
             let entity = Entity::new("a participant", entity)?;

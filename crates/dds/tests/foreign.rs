@@ -285,7 +285,7 @@ fn what_is_published_live_arrives_in_order_each_once_both_ways() {
         for number in 0..50 {
             writeln!(writer.input.as_mut().unwrap(), "live {number}").unwrap();
             let mut came = text(&subscriber.receive(Some(TIMEOUT)).unwrap().expect("a sample"));
-            // What was written first may have come before the reader on the bus did, or not.
+            // The first samples may have come before the reader on the bus did, or not.
             if number == 0 && came == "first 0" {
                 came = text(&subscriber.receive(Some(TIMEOUT)).unwrap().expect("a sample"));
             }
@@ -409,7 +409,7 @@ fn a_flood_costs_other_topics_nothing_and_memory_stays_bounded() {
             let sample = subscriber.receive(Some(TIMEOUT)).unwrap().expect("a sample");
             assert_eq!(text(&sample), format!("beside {expected}"));
         }
-        // What it was too fast for is counted, and never more than it wrote.
+        // Samples that it was too fast for are counted, and never more than it wrote.
         report_until(&bridge, "every sample of the flood", |report| {
             let routes = report["routes"].as_array().map(Vec::as_slice).unwrap_or_default();
             let Some(flood) = routes.iter().find(|route| route["topic"] == "/flood") else { return false };

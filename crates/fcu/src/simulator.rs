@@ -189,7 +189,7 @@ impl Simulator {
             self.protocol.handle_bytes(&buffer[..length], self.config.clock.now());
             self.protocol_cpu_ns += process_cpu_ns() - cpu_ns;
             while let Some(exchange) = self.protocol.poll_exchange() {
-                // What the clock makes of it shows in its estimate.
+                // The verdict on it shows in the clock's estimates.
                 let _ = self.clock.handle_exchange(&exchange);
                 self.fusion.handle_exchange(&exchange);
             }

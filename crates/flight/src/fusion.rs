@@ -135,7 +135,7 @@ impl Fusion {
     /// An exchange of clocks with the companion, asked by the controller (whose clock is the local one).
     pub fn handle_exchange(&mut self, exchange: &Exchange) {
         for clock in self.lanes.iter_mut().filter_map(|lane| lane.clock.as_mut()) {
-            // What a clock makes of an exchange shows in what it says later.
+            // The verdict on an exchange shows in the clock's later estimates.
             let _ = clock.handle_exchange(exchange);
         }
     }

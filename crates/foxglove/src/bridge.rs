@@ -161,7 +161,7 @@ impl Protocol for Bridge {
             let work = move || {
                 while let Some(frame) = outbox.next() {
                     let written = outgoing.write(as_socket_frame(frame));
-                    // What waits already goes in the same segment.
+                    // Frames that wait already go in the same segment.
                     let sent =
                         if outbox.is_waiting() { written } else { written.and_then(|()| outgoing.flush()) };
                     if sent.is_err() {

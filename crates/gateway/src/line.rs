@@ -349,7 +349,7 @@ impl State {
             }
         }
         self.message = message;
-        // What was found while sending: samples that do not reach their clients.
+        // Faults found while sending: samples that do not reach their clients.
         while let Some(event) = self.agent.poll_event() {
             self.handle_event(event, line);
         }

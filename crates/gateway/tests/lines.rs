@@ -285,7 +285,7 @@ fn garbage_and_a_flood_do_not_keep_another_client_from_the_bus() {
     let noisy = Udp::to(port);
     for number in 0..20_000u32 {
         let garbage = number.wrapping_mul(2_654_435_761).to_le_bytes();
-        // What the socket does not take is lost, as it would be anywhere.
+        // Datagrams that the socket does not accept are lost, as they would be anywhere.
         let _ = noisy.0.send(&[&garbage[..], &[number as u8; 20][..(number % 20) as usize]].concat());
     }
     speaks_over(&mut Persistent::to(port), &node);

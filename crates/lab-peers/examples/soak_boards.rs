@@ -367,7 +367,7 @@ fn exchange(
             return Err("the board does not end; give it a few seconds more than this program".into());
         }
     }
-    // What is on its way.
+    // Samples on their way.
     sleep_until(now_ns() + SECOND_NS / 2);
     application.take_all()?;
     Ok(Seen { back_ns: plug.back_ns, memory_kib })
@@ -449,7 +449,7 @@ impl Outcome {
         );
 
         let (down, fast) = (self.downward("down")?, self.downward("down_fast")?);
-        // What a line with noise, cut twice, does not carry in time is replaced by newer samples and counted; on a busy machine that was half.
+        // Samples that a line with noise, cut twice, does not carry in time are replaced by newer ones and counted; on a busy machine that was half.
         require(
             down.received >= due * 4 / 10,
             format!("of {due} reliable samples {} came down", down.received),

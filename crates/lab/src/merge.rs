@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(row.of_sent, Some(OfSent { p99: Arrival::Within(9_851), p99_9: Arrival::TooFew }));
         (row.sent, row.lost, row.late) = (10_000, 50, 150);
         assert_eq!(row.on_time(), Some(0.98));
-        // What the sender never came to was not on time either.
+        // Messages that the sender never came to were not on time either.
         row.scheduled = 20_000;
         assert_eq!(row.on_time(), Some(0.49));
     }

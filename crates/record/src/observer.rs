@@ -104,7 +104,7 @@ impl Observer {
             TopicEnd { topic: known.endpoint.topic.clone(), publishes, number, name }
         };
         let came = of_others.map(end).filter(|end| !written.contains(end));
-        // What has no room comes with the next record.
+        // Entries that have no room come with the next record.
         let came: BTreeSet<TopicEnd> = came.take(ENTRIES_MAX).collect();
         written.extend(came.iter().cloned());
         let ends = came.into_iter().collect();

@@ -180,7 +180,7 @@ mod tests {
         let path = directory.path().join("staged");
         let mut staged = Staged::new(crate::unnamed::create(&path).unwrap());
         staged.name(&path).unwrap();
-        // What is no number is refused there by EINVAL, as a write that is not of whole blocks is elsewhere.
+        // Text that is no number is refused there by EINVAL, as a write that is not of whole blocks is elsewhere.
         staged.direct = Some(File::options().write(true).open("/proc/self/coredump_filter").unwrap());
         staged.write_all(&[7; 8192]).unwrap();
         staged.commit().unwrap();

@@ -37,7 +37,7 @@ fn create_unlocked(path: &Path) -> io::Result<New> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     match openat(CWD, folder(path), flags, Mode::from_raw_mode(0o666)) {
         Ok(file) => Ok(New { file: file.into(), has_name: false }),
-        // What kernels answer for file systems without such files.
+        // Errors of kernels for file systems without such files.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => named(),
         Err(error) => Err(error.into()),
     }

@@ -293,7 +293,7 @@ impl Recording {
         let Some(first_ns) = segment.first_log_ns else { return false };
         let span_ns = segment.last_log_ns.saturating_sub(first_ns);
         let length_bytes = segment.staged.lock().len_bytes();
-        // What is kept is removed by whole files: eight of them make the excess small.
+        // The excess is removed by whole files: eight of them keep it small.
         let kept_ns = self.limits.keep_ns.map(|ns| ns / 8);
         let spans = self.limits.segment_ns.into_iter().chain(kept_ns).min();
         segment.index_entries >= self.index_entries_max
@@ -364,7 +364,7 @@ impl Segment {
         self.writer.flush().map_err(|cause| failed(&self.path, cause))?;
         let lacking_bytes = self.staged.lock().lacking_bytes();
         if lacking_bytes > 0 {
-            // What is too small for a record goes on to the end of the next block.
+            // Padding that is too short for a record goes on to the end of the next block.
             let enough = lacking_bytes.checked_sub(RECORD_HEAD_BYTES);
             let zeros = vec![0; enough.unwrap_or(lacking_bytes + BLOCK_BYTES - RECORD_HEAD_BYTES)];
             let written = self.writer.write_private_record(PADDING_OPCODE, &zeros, Default::default());

@@ -122,7 +122,7 @@ impl Door {
     }
 
     pub(crate) fn order(&self, order: Order) {
-        // What comes after the end is dropped, which a thread that waits for it learns.
+        // An order after the end is dropped; a thread that waits for its result sees that.
         if let Some(orders) = &mut *lock(&self.orders) {
             orders.push_back(order);
         }

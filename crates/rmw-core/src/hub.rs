@@ -118,7 +118,7 @@ impl Loop {
             if let noctule::Ready::Sample(at) = self.set.wait(&mut self.tasks, timeout)
                 && !self.tasks[at].task.drain()
             {
-                // What it has not read keeps it ready for ever.
+                // Unread samples would keep it ready for ever.
                 self.tasks.remove(at);
             }
             if timeout.is_some() && self.alarm.takes(Timer::now()) {

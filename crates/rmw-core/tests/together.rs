@@ -152,7 +152,7 @@ fn own_messages_are_left_out_and_the_queue_keeps_the_newest() {
     matched(writer.statuses(), 2);
     (1..=5).for_each(|number| writer.publish(&message(&[number])).expect("published"));
     until(reader.waitable(), || reader.overwritten() == 3);
-    // What was cleared while it was waited for.
+    // A waitable that was cleared while a thread waited for it.
     reader.waitable().set();
     assert_eq!((bytes(&reader)[4], bytes(&reader)[4]), (4, 5));
     assert!(deaf.take().is_none());
@@ -180,7 +180,7 @@ fn a_loan_is_published_once_in_shared_memory_and_others_beside_it_from_a_copy() 
 
     let first = lend();
     assert_eq!(first % 8, 4, "what is behind the header is aligned");
-    // What lies there is what the ring held, as nobody wrote there.
+    // The loan holds the ring's old bytes, as nobody wrote there.
     writer.publish_lent(first, &written(1)).expect("published");
     let taken = next(&reader);
     let (place, taken_bytes) = taken.body.place();

@@ -97,7 +97,7 @@ impl SiteAttachment {
         let (sequence, source_ns) = (rest.i64().ok()?, rest.i64().ok()?);
         let [bound, sigma] = [rest.u64().ok()?, rest.u64().ok()?];
         let gid = rest.array().ok()?;
-        // What does not fit into 292 years bounds nothing.
+        // A width that does not fit into 292 years bounds nothing.
         let [bound, sigma] = [bound, sigma].map(|ns| i64::try_from(ns).ok().map(Span::from_ns));
         let whole = SiteAttachment { sequence, source_ns, bound, sigma, gid };
         (version == SITE_VERSION && rest.is_empty()).then_some(whole)

@@ -251,7 +251,7 @@ impl Desk<'_> {
             }
             Event::Closed(client) if self.operator == Some(client) => self.let_go()?,
             Event::Closed(_) => {}
-            // What is no sentence of ours is ignored.
+            // A text that is no message of ours is ignored.
             Event::Text(client, text) => {
                 if let Ok(message) = serde_json::from_str(&text) {
                     self.handle_message(client, message)?;

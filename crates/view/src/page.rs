@@ -54,7 +54,7 @@ pub fn run(
     while !is_due() {
         let now = clock.elapsed();
         if now >= frame_at {
-            // What was missed is not made up for.
+            // Missed frames are not made up for.
             frame_at = (frame_at + FRAME).max(now);
             desk.frame();
         }
@@ -103,7 +103,7 @@ impl Desk<'_> {
                 self.viewers.remove(&client);
                 self.want();
             }
-            // What is no sentence of ours is ignored.
+            // A text that is no message of ours is ignored.
             Event::Text(client, text) => {
                 if let Ok(message) = serde_json::from_str(&text) {
                     self.handle_message(client, message);

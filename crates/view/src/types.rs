@@ -84,7 +84,7 @@ impl Types {
         let Described { library, name } = described;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (type_name.to_owned(), hash);
-        // What was not found before is found now.
+        // A type that was not found before is found now.
         if known.len() < TYPES_LIMIT || known.contains_key(&key) {
             known.insert(key, Ok(Arc::new(Decoder { library, name })));
         }
@@ -155,7 +155,7 @@ fn built_in(name: &TypeName) -> Option<Library> {
 /// one that begins with `MSG:`.
 fn of_text(full: &str, text: &str) -> Option<Library> {
     let mut library = of_ros2msg(full, text);
-    // What a file leaves out although it refers to it may be a common message.
+    // A type that a file refers to and leaves out may be a common message.
     let name = TypeName::new(full);
     if library.resolve([&name]).is_err() {
         DEFINITIONS.iter().for_each(|(built_in, text)| add_message(&mut library, built_in, text));

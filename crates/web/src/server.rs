@@ -357,7 +357,7 @@ fn answer(stream: &mut TcpStream, _gate: &Gate, status: &str, sentence: &str) ->
 }
 
 fn respond(stream: &mut TcpStream, status: &str, content_type: &str, body: &str) -> io::Result<()> {
-    // What was looked at is taken out first, or closing would reset the connection under the answer.
+    // Bytes that were only peeked at are read first, or closing would reset the connection under the answer.
     let mut buffer = [0; HEAD_BYTES_MAX];
     let _ = io::Read::read(stream, &mut buffer)?;
     let policy =

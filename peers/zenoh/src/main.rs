@@ -173,7 +173,7 @@ fn session_config(open: &Open, listen: &str, readers: &[String]) -> Result<Confi
 impl Live {
     fn start(open: &Open, config: Config) -> Result<Self, PeerError> {
         if open.link == "shm" {
-            // What a killed process of any Zenoh program has left.
+            // Leftovers of a killed process of any Zenoh program.
             zenoh::shm::cleanup_orphaned_shm_segments();
         }
         let session = zenoh::open(config).wait().map_err(|e| PeerError::of("no session", e))?;

@@ -107,7 +107,7 @@ fn packages_below(folder: &Path, depth: u32, found: &mut Vec<(String, PathBuf)>)
 fn compare(topics: &Path, definitions: &Path, sanitizers: &str) -> Result<(), String> {
     let folder = shell::root().join("target/generated/values");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    // What idlc wrote of other types, of which the generator knows nothing.
+    // Old output of idlc for other types, of which the generator knows nothing.
     let _ = fs::remove_dir_all(folder.join("out/idl"));
     let (root, prefix) = (shell::root(), c_library::prefix());
     let (root, prefix, topics) = (root.display(), prefix.display(), topics.display());

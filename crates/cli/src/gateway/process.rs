@@ -67,7 +67,7 @@ impl Drop for BridgeProcess {
     fn drop(&mut self) {
         if let Some((mut child, input)) = self.running.take() {
             drop(input);
-            // What it returns has no use any more.
+            // Its exit code has no use any more.
             let _ = child.wait();
         }
     }

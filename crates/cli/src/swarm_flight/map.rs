@@ -182,7 +182,7 @@ impl Map {
             }
             Event::Text(client, text) => (client, text),
         };
-        // What is no sentence of ours is ignored.
+        // A text that is no message of ours is ignored.
         match serde_json::from_str(&text).ok()? {
             BrowserMessage::Ping { c } => {
                 let server_ms = self.start.elapsed().as_secs_f64() * 1e3;

@@ -30,7 +30,7 @@ pub(super) fn run(mut simulation: Simulation, mut map: Map, speed: f64) -> std::
         while simulation.now_s() < due_s && !simulation.is_over() && now.elapsed() < SLICE {
             simulation.advance();
         }
-        // What could not be computed in time is not caught up with: the picture is late, not jerky.
+        // Time that could not be computed is not caught up with: the picture is late, not jerky.
         due_s = due_s.min(simulation.now_s() + FRAME.as_secs_f64() * speed);
         show(&simulation, &mut map);
         for drone in map.kills(FRAME.saturating_sub(now.elapsed())) {

@@ -214,7 +214,7 @@ fn a_killed_controller_comes_back_at_rest() {
     kill(arm.controller.pid());
     arm.forget();
     arm.controller = Process::start("controller", 4_434, &["--deadline", "300ms"]);
-    // What the killed one published last may still be unread.
+    // The last samples of the killed one may still be unread.
     arm.until("the new one runs", |state| state.periods < 1_000);
     // And still: two publishers' samples come in no order.
     arm.only = arm.publisher;

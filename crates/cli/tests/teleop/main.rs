@@ -134,7 +134,7 @@ fn dragging_a_square_moves_the_arm_and_bad_days_turn_the_page_red() {
     kill(running.controller);
     page.until("document.getElementById('banner').textContent.includes('silent')");
     assert_eq!(page.value("document.body.dataset.alarm"), "red");
-    // What was true before is not shown as what is.
+    // Old values are not shown as present ones.
     page.until("document.getElementById('age').textContent === 'not known'");
     page.until("document.getElementById('joints').classList.contains('stale')");
     page.screenshot(&pictures().join("teleop-silent.png"));

@@ -40,7 +40,7 @@ impl Participant {
         let topic = self.topic(topic, type_name)?;
         let arrived = Arc::<AtomicU64>::default();
         count_arrivals(&topic, &arrived)?;
-        // What is requested need not be what is offered on the bus: a deadline is watched there.
+        // The request need not be the offer on the bus: a deadline is watched there.
         let qos =
             QosObject::of(&Qos { deadline: None, depth: READER_DEPTH, ..*qos }).with_user_data(user_data);
         // SAFETY: numbers, and a QoS object that lives through the call; all but the reader's own entities
@@ -237,7 +237,7 @@ impl Reader {
         }
         self.taken += valid as u64;
         let waiting = if taken < TAKE_AT_ONCE { 0 } else { u64::from(READER_DEPTH) };
-        // What has arrived since may be among the taken: then a later call counts the rest.
+        // Samples that have arrived since may be among the taken: then a later call counts the rest.
         self.overwritten = self.overwritten.max(arrived.saturating_sub(self.taken + waiting));
         Ok(valid)
     }

@@ -234,7 +234,7 @@ impl Inside {
                 return;
             }
             match (&*port, self.to) {
-                // What does not fit at once is lost, as on any serial line that is too slow.
+                // Bytes that do not fit at once are lost, as on any serial line that is too slow.
                 (Port::Serial(file), _) => drop(rustix::io::write(file, &self.out)),
                 (Port::Udp(socket), Some(to)) => drop(socket.send_to(&self.out, to)),
                 // No frame of a system has arrived yet.
@@ -293,7 +293,7 @@ fn write(shared: &Shared, mut set: WaitSet, mut topics: [Outward; 2]) {
     while !shared.is_stopped() {
         let Ready::Sample(which) = set.wait(&mut topics, None) else { continue };
         let Outward { subscriber, message } = &mut topics[which];
-        // What does not decode is counted only by the sender's own type check.
+        // Samples that do not decode are counted only by the sender's own type check.
         let Ok(Some(sample)) = subscriber.take() else { continue };
         let message = message(&sample, &shared.node);
         drop(sample);

@@ -252,7 +252,7 @@ impl Drop for Driver {
             shared.stop.store(true, Ordering::Relaxed);
         }
         if let Some(thread) = self.thread.take() {
-            // What it failed of, the next send failed of as well.
+            // An error of the thread has failed the next send as well.
             let _ = thread.join();
         }
     }

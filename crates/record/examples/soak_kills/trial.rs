@@ -121,7 +121,7 @@ impl Trial {
         let (mut small, mut large) = ([0; SMALL_BYTES], vec![0; self.large_bytes]);
         while due_ns < end_ns {
             sleep_until(due_ns);
-            // What was late is not made up for: bursts would be missed.
+            // Late sends are not made up for: bursts would be missed.
             due_ns = (due_ns + PERIOD_NS).max(now_ns());
             if self.matched_ns.is_none() && self.small.readers() > 0 {
                 self.matched_ns = Some(wall_ns());

@@ -104,7 +104,7 @@ pub(super) fn scan(file: &mut (impl Read + Seek), length_bytes: u64) -> io::Resu
                 }
                 break;
             }
-            // What is behind it is not complete, or the footer would follow.
+            // The records behind it are not complete, or the footer would follow.
             DATA_END => is_behind_data = true,
             CHUNK if !is_behind_data => match chunk(file, body_bytes, &mut found)? {
                 Some(read) => {

@@ -206,7 +206,7 @@ impl Writing {
             metadata.insert(key.into(), ends::text(&self.node, &taken.endpoint, kind));
         }
         let definition = (self.definitions)(&self.node, taken.publisher, &taken.endpoint);
-        // What was asked for a moment ago is known without asking again.
+        // A description that was fetched a moment ago is known without another request.
         let known = self.node.type_description(taken.publisher, taken.endpoint.type_hash, Duration::ZERO);
         if let Ok(description) = known {
             metadata.insert("noctule_type_description".into(), description.text().to_owned());

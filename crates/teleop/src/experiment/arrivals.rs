@@ -67,7 +67,7 @@ pub fn run(arrivals: &[Arrival], sent: u64, mode: CommandMode) -> Result<Command
     let span = |at_ns: i64| Span::from_ns(at_ns.saturating_sub(first_ns)) + PHASE;
     let covered = arrivals.iter().map(|arrival| span(arrival.sent_ns)).max().unwrap_or(Span::ZERO);
     let needed = SETTLED + FIGURE_PERIOD;
-    // What ends within the last 10 % of a second counts as whole: senders start late.
+    // A record that ends within the last 10 % of a second counts as whole: senders start late.
     if covered + Span::from_ms(100) < needed {
         return Err(ArrivalError::TooShort { covered, needed });
     }

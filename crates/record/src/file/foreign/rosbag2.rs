@@ -71,7 +71,7 @@ impl Information {
         match (word(&self.compression_mode).as_str(), word(&self.compression_format).as_str()) {
             ("message", "zstd") => Ok(Messages::Zstd),
             ("message", other) => Err(FileError::Compression(other.escape_debug().to_string())),
-            // What a file is compressed with is seen in the file.
+            // The compression of a file is seen in the file.
             _ => Ok(Messages::Plain),
         }
     }
