@@ -92,7 +92,7 @@ fn what_a_publisher_does_not_know_of_a_source_time_reaches_other_hosts_too() {
         }
     });
     let mut proven = 0;
-    // Cut into pieces it is the same.
+    // Cut into fragments it is the same.
     let long = vec![7; 50_000];
     while proven < 5 {
         publisher.publish_uncertain(&long, board(Some(width))).unwrap();

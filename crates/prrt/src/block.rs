@@ -195,7 +195,7 @@ impl Block {
     /// A symbol is sent in the datagram `packet`. Gives how often extra ones were before, if it is one.
     pub(crate) fn sent(&mut self, symbol: u8, packet: u64, (now, ack_delay): (Instant<Local>, Span)) -> u8 {
         let is_first = usize::from(symbol) == self.unsent;
-        // It knows when samples come, not of how many pieces they are nor what is retransmitted.
+        // It knows when samples come, not of how many fragments they are nor what is retransmitted.
         let is_expected = is_first && self.samples as usize == self.symbols.len();
         if is_first {
             self.unsent += 1;

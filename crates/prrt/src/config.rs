@@ -62,11 +62,11 @@ impl Default for LinkConfig {
 }
 
 impl LinkConfig {
-    /// The longest sample that any path carries, bytes: of so many pieces of the shortest datagrams, and no longer than the
+    /// The longest sample that any path carries, bytes: of so many fragments of the shortest datagrams, and no longer than the
     /// queue.
     pub fn sample_bytes_max(&self) -> usize {
         let base_bytes = self.datagram_bytes_base.clamp(*DATAGRAM_BYTES.start(), *DATAGRAM_BYTES.end());
-        let pieces_bytes = usize::from(wire::PIECES_MAX) * (base_bytes - wire::HEADER_BYTES_MAX);
-        pieces_bytes.min(self.queue_bytes_max.saturating_sub(SAMPLE_OVERHEAD_BYTES))
+        let fragments_bytes = usize::from(wire::FRAGMENTS_MAX) * (base_bytes - wire::HEADER_BYTES_MAX);
+        fragments_bytes.min(self.queue_bytes_max.saturating_sub(SAMPLE_OVERHEAD_BYTES))
     }
 }

@@ -22,7 +22,7 @@ pub struct LinkCounters {
     pub given_up: u64,
     /// Samples not queued: [`LinkConfig::queue_bytes_max`](crate::LinkConfig::queue_bytes_max).
     pub refused_full: u64,
-    /// Samples not queued: more than 32,767 pieces.
+    /// Samples not queued: more than 32,767 fragments.
     pub refused_too_long: u64,
     /// Datagrams taken in.
     pub received_datagrams: u64,
@@ -44,7 +44,7 @@ pub struct LinkCounters {
     pub duplicates: u64,
     /// Best-effort fragments of samples older than one delivered, or of that one again.
     pub late: u64,
-    /// Samples of which some pieces arrived, dropped: a newer one was first, the sender gave them up, or
+    /// Samples of which some fragments arrived, dropped: a newer one was first, the sender gave them up, or
     /// room was needed.
     pub incomplete: u64,
     /// Fragments not taken because a limit of what may be held was reached.
@@ -73,6 +73,6 @@ pub struct LinkCounters {
     pub bound_missed: u64,
     /// Samples delivered thanks to a datagram retransmitted.
     pub repaired_by_repeat: u64,
-    /// Pieces recovered from parity.
+    /// Fragments recovered from parity.
     pub repaired_by_parity: u64,
 }

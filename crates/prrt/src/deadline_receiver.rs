@@ -34,7 +34,7 @@ pub struct ReceivedCounters {
     pub missed: u64,
     /// Samples delivered thanks to a datagram retransmitted.
     pub repaired_by_repeat: u64,
-    /// Pieces recovered from parity.
+    /// Fragments recovered from parity.
     pub repaired_by_parity: u64,
 }
 
@@ -128,8 +128,8 @@ impl DeadlineReceiver {
         Some((reader.bound.deadline, is_in_time))
     }
 
-    /// Takes in a piece that came another way than by the link, so that neither its blocks nor its rhythm matter.
-    pub(crate) fn handle_piece(
+    /// Processes a fragment that came another way than by the link, so that neither its blocks nor its rhythm matter.
+    pub(crate) fn handle_group_fragment(
         &mut self,
         fragment: &Fragment<'_>,
         is_repaired: bool,

@@ -22,7 +22,7 @@ use crate::sent_packets::{Carried, Kind, PacketOutcome, SentPackets};
 use crate::stream::{Bound, Local, Outgoing, StreamId};
 use crate::trace::{self, Event, GivenUp, Record, Withheld};
 use crate::wire::{
-    FIRST_PARITY, Fragment, Load, PIECES_MAX, Parity, Place, SYMBOL_HEADER_BYTES, block_number, symbol_of,
+    FIRST_PARITY, FRAGMENTS_MAX, Fragment, Load, Parity, Place, SYMBOL_HEADER_BYTES, block_number, symbol_of,
 };
 
 /// Data symbols of a block at most; a long sample is several blocks. The more a block has, the less parity is as safe.
@@ -130,22 +130,22 @@ impl DeadlineSender {
         &mut self,
         sample: &Outgoing<'_>,
         bound: Bound,
-        (piece_bytes_max, queue_bytes_max): (usize, usize),
+        (fragment_bytes_max, queue_bytes_max): (usize, usize),
         (now, counters): (Instant<Local>, &mut Record),
     ) {
-        let piece_bytes_max = piece_bytes_max.min(erasure::SYMBOL_BYTES_MAX - SYMBOL_HEADER_BYTES);
-        let pieces = sample.payload.len().div_ceil(piece_bytes_max).max(1);
-        if pieces > usize::from(PIECES_MAX) {
+        let fragment_bytes_max = fragment_bytes_max.min(erasure::SYMBOL_BYTES_MAX - SYMBOL_HEADER_BYTES);
+        let fragments = sample.payload.len().div_ceil(fragment_bytes_max).max(1);
+        if fragments > usize::from(FRAGMENTS_MAX) {
             counters.refused_too_long += 1;
             return;
         }
-        let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES + pieces * SYMBOL_HEADER_BYTES;
+        let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES + fragments * SYMBOL_HEADER_BYTES;
         let deadline_at = now + (bound.deadline - sample.age);
         let stream = self
             .streams
             .entry(sample.writer)
             .or_insert_with(|| DeadlineStream::new(sample.writer, bound, now));
-        let blocks = pieces.div_ceil(BLOCK_SYMBOLS_MAX);
+        let blocks = fragments.div_ceil(BLOCK_SYMBOLS_MAX);
         if self.queue_bytes + cost > queue_bytes_max || stream.blocks.len() + blocks > BLOCKS_LIMIT {
             counters.refused_full += 1;
             let part = trace::sample(sample.writer, sample.sequence);
@@ -165,19 +165,20 @@ impl DeadlineSender {
         stream.observe(now);
         stream.due = now;
         stream.feasibility.count_offered();
-        if pieces == 1 && !stream.is_limited && (stream.feasibility.block() > 1 || stream.has_open_block()) {
+        if fragments == 1 && !stream.is_limited && (stream.feasibility.block() > 1 || stream.has_open_block())
+        {
             self.queue_bytes += stream.join((sample.sequence, symbol_of(sample, 0, 1)), deadline_at, now);
             return;
         }
         stream.blocks_per_sample = blocks as f64;
-        let spacing = stream.spacing(pieces, sample.payload.len(), deadline_at, now);
+        let spacing = stream.spacing(fragments, sample.payload.len(), deadline_at, now);
         for number in 0..blocks {
             let mut block = Block::new(sample.sequence, deadline_at, now);
-            let first = pieces * number / blocks;
+            let first = fragments * number / blocks;
             (block.begin, block.spacing) = (now + spacing * first as i64, spacing);
             block.samples = 1;
-            for index in first..pieces * (number + 1) / blocks {
-                block.add(symbol_of(sample, index as u16, pieces as u16));
+            for index in first..fragments * (number + 1) / blocks {
+                block.add(symbol_of(sample, index as u16, fragments as u16));
             }
             block.close();
             self.queue_bytes += block.bytes() + SAMPLE_OVERHEAD_BYTES;
@@ -200,10 +201,10 @@ impl DeadlineSender {
         self.streams.is_empty()
     }
 
-    /// Pieces are no longer than this from now on: what is longer cannot arrive, and there is no time to begin anew.
-    pub(crate) fn give_up_longer(&mut self, piece_bytes_max: usize) {
+    /// Fragments are no longer than this from now on: what is longer cannot arrive, and there is no time to begin anew.
+    pub(crate) fn give_up_longer(&mut self, fragment_bytes_max: usize) {
         for stream in self.streams.values_mut() {
-            let too_long = |block: &&mut Block| block.longest() > SYMBOL_HEADER_BYTES + piece_bytes_max;
+            let too_long = |block: &&mut Block| block.longest() > SYMBOL_HEADER_BYTES + fragment_bytes_max;
             for block in stream.blocks.iter_mut().filter(|block| !block.is_done()).filter(too_long) {
                 block.abandon();
             }
@@ -368,8 +369,14 @@ impl DeadlineStream {
     /// Time between the datagrams of a long sample: it is spread over what its deadline and the next sample leave,
     /// so that it does not fill the queues of the path at once; a round trip is kept for repairs. But not faster than the
     /// path takes it, if that can still be in time.
-    fn spacing(&self, pieces: usize, bytes: usize, deadline_at: Instant<Local>, now: Instant<Local>) -> Span {
-        if pieces <= AT_ONCE {
+    fn spacing(
+        &self,
+        fragments: usize,
+        bytes: usize,
+        deadline_at: Instant<Local>,
+        now: Instant<Local>,
+    ) -> Span {
+        if fragments <= AT_ONCE {
             return Span::ZERO;
         }
         let until_deadline = deadline_at - now - self.round / 2;
@@ -377,9 +384,9 @@ impl DeadlineStream {
         let time = (until_deadline - self.round).min(interval - interval / 8).max(Span::ZERO);
         let on_the_line = self.capacity_bytes_per_s.map_or(Span::ZERO, |capacity| {
             let rate = capacity * OVER_CAPACITY;
-            Span::from_ns(((bytes + pieces * HEADER_BYTES) as f64 / rate * 1e9) as i64)
+            Span::from_ns(((bytes + fragments * HEADER_BYTES) as f64 / rate * 1e9) as i64)
         });
-        time.max(on_the_line.min(until_deadline)) / pieces as i64
+        time.max(on_the_line.min(until_deadline)) / fragments as i64
     }
 
     fn has_open_block(&self) -> bool {

@@ -8,7 +8,7 @@
 //! # Approach
 //!
 //! Data symbols are sent as they are. Parity i is Σⱼ c(i, j) · dⱼ with Cauchy's coefficients 1/(xᵢ + yⱼ),
-//! each column scaled so that parity 0 is the plain exclusive or. Every square piece of such a matrix is
+//! each column scaled so that parity 0 is the plain exclusive or. Every square submatrix of such a matrix is
 //! invertible, which is what makes any k of n enough (maximum distance separable). The coefficients do not
 //! depend on k: a block that ends early is one whose missing symbols are zero, and further parity can be
 //! made at any time.

@@ -1,6 +1,6 @@
 //! The set of the fragments of one sample that arrived, for reassembly, or were acknowledged.
 
-/// A set of piece numbers. Up to 64 pieces need no allocation; more grow with what is inserted.
+/// A set of fragment numbers. Up to 64 fragments need no allocation; more grow with what is inserted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FragmentSet {
     first: u64,

@@ -38,14 +38,14 @@ use noctule_timebase::Span;
 
 use crate::stream::{Bound, StreamId};
 
-pub use receiving::{GroupReceiver, ReceiverCounters, TakePiece};
+pub use receiving::{GroupReceiver, ReceiverCounters, TakeFragment};
 pub use sending::{GroupSender, SenderCounters};
 pub use wire::{Ask, Body, Datagram, Report, Symbol, SymbolKind};
 
 /// Receivers that a sender keeps account of; more are to be served by links.
 pub const MEMBERS_LIMIT: usize = 256;
-/// Pieces of a sample at most; longer ones are to be sent by links, which pace them.
-pub const PIECES_MAX: usize = 64;
+/// Fragments of a sample at most; longer ones are to be sent by links, which pace them.
+pub const FRAGMENTS_MAX: usize = 64;
 /// Data symbols of a block of several samples at most.
 pub const BLOCK_SAMPLES_MAX: u8 = 32;
 /// Parity datagrams per datagram of data that one receiver may cost all others before it is served by itself.

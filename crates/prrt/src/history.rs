@@ -12,7 +12,7 @@ use crate::fragment_set::FragmentSet;
 use crate::sent_packets::{Carried, Kind};
 use crate::stream::{Origin, Outgoing, StreamId};
 use crate::trace::{self, Event, GivenUp, Record};
-use crate::wire::{PIECES_MAX, piece_bytes};
+use crate::wire::{FRAGMENTS_MAX, fragment_bytes};
 
 /// The samples of one writer, oldest first, numbered by position without gaps.
 #[derive(Debug)]
@@ -164,12 +164,12 @@ impl Stream {
         }
     }
 
-    /// Pieces are to be no longer than this. What has not begun, or does not pass any more, is cut anew; of what had begun,
-    /// all pieces are to be retransmitted.
+    /// Fragments are to be no longer than this. What has not begun, or does not pass any more, is cut anew; of what had begun,
+    /// all fragments are to be retransmitted.
     pub(crate) fn cut_again(
         &mut self,
         writer: StreamId,
-        piece_bytes_max: usize,
+        fragment_bytes_max: usize,
         lost: &mut VecDeque<Carried>,
     ) {
         let first = self.first_position();
@@ -177,11 +177,12 @@ impl Stream {
         for (position, sample) in (first..).zip(&mut self.samples) {
             let length = sample.total_bytes;
             let has_begun = position < unsent || position == unsent && begun > 0;
-            if sample.has_arrived() || has_begun && piece_bytes(length, sample.count) <= piece_bytes_max {
+            if sample.has_arrived() || has_begun && fragment_bytes(length, sample.count) <= fragment_bytes_max
+            {
                 continue;
             }
             // Longer ones than can be cut so were refused.
-            sample.count = length.div_ceil(piece_bytes_max).clamp(1, PIECES_MAX.into()) as u16;
+            sample.count = length.div_ceil(fragment_bytes_max).clamp(1, FRAGMENTS_MAX.into()) as u16;
             sample.arrived = FragmentSet::default();
             if position == unsent {
                 self.unsent = (unsent, 0);
@@ -242,11 +243,15 @@ impl Stream {
 }
 
 impl Queued {
-    pub(crate) fn new(sample: &Outgoing<'_>, shared: Option<&Arc<[u8]>>, piece_bytes_max: usize) -> Queued {
+    pub(crate) fn new(
+        sample: &Outgoing<'_>,
+        shared: Option<&Arc<[u8]>>,
+        fragment_bytes_max: usize,
+    ) -> Queued {
         Queued {
             sequence: sample.sequence,
             origin: sample.origin,
-            count: sample.payload.len().div_ceil(piece_bytes_max).max(1) as u16,
+            count: sample.payload.len().div_ceil(fragment_bytes_max).max(1) as u16,
             total_bytes: sample.payload.len(),
             payload: Some(shared.map_or_else(|| Arc::from(sample.payload), Arc::clone)),
             arrived: FragmentSet::default(),
@@ -273,9 +278,9 @@ impl Queued {
         self.arrived.len() == u32::from(self.count)
     }
 
-    /// Of the datagrams that carry its pieces.
+    /// Of the datagrams that carry its fragments.
     pub(crate) fn kind(&self) -> Kind {
-        Kind::Piece { count: self.count }
+        Kind::Fragment { count: self.count }
     }
 }
 
@@ -306,8 +311,8 @@ mod tests {
     use super::*;
     use crate::stream::Class;
 
-    /// A reliable stream with samples 1 to 4, two pieces each, of which the first `pieces` were sent.
-    fn stream(pieces: usize) -> Stream {
+    /// A reliable stream with samples 1 to 4, two fragments each, of which the first `fragments` were sent.
+    fn stream(fragments: usize) -> Stream {
         let mut stream = Stream { reliable: true, ..Stream::beginning_at(StreamId(1), 0) };
         for sequence in 1..=4 {
             let (writer, origin, age) = (StreamId(1), Origin::exactly(0), Span::ZERO);
@@ -315,7 +320,7 @@ mod tests {
             let sample = Outgoing { writer, sequence, origin, age, class, depth, payload };
             stream.push(Queued::new(&sample, None, 10));
         }
-        for _ in 0..pieces {
+        for _ in 0..fragments {
             assert!(stream.next_unsent().is_some());
             stream.advance();
         }
@@ -356,12 +361,12 @@ mod tests {
         assert!(stream.give_up_oldest_waiting(&mut counters).is_some());
         assert_eq!((sequences(&stream), stream.waiting()), (vec![2, 3, 4], 2));
         let mut streams = BTreeMap::from([(StreamId(1), stream)]);
-        let kind = Kind::Piece { count: 2 };
-        let piece = |index| Carried { writer: StreamId(1), position: 1, index, kind };
+        let kind = Kind::Fragment { count: 2 };
+        let fragment = |index| Carried { writer: StreamId(1), position: 1, index, kind };
         streams.get_mut(&StreamId(1)).unwrap().refused(1);
-        assert_eq!((arrived(&mut streams, piece(0)), arrived(&mut streams, piece(0))), (0, 0));
+        assert_eq!((arrived(&mut streams, fragment(0)), arrived(&mut streams, fragment(0))), (0, 0));
         assert_eq!(streams[&StreamId(1)].waiting(), 2, "a part of it has arrived");
-        assert_eq!(arrived(&mut streams, piece(1)), 20 + SAMPLE_OVERHEAD_BYTES);
+        assert_eq!(arrived(&mut streams, fragment(1)), 20 + SAMPLE_OVERHEAD_BYTES);
         assert_eq!(streams[&StreamId(1)].unsettled(), 2);
     }
 }

@@ -251,9 +251,9 @@ impl Link {
         self.ack_state.record(packet, taken, deadline, arrival);
     }
 
-    /// Takes in a piece of an expected stream that came another way, such as to a [`group`](crate::group); `is_repaired` if
-    /// it was recovered. However its pieces come, a sample is delivered once and counts once.
-    pub fn handle_piece(
+    /// Processes a fragment of an expected stream that came another way, such as to a [`group`](crate::group); `is_repaired` if
+    /// it was recovered. However its fragments come, a sample is delivered once and counts once.
+    pub fn handle_fragment(
         &mut self,
         fragment: &Fragment<'_>,
         is_repaired: bool,
@@ -264,7 +264,7 @@ impl Link {
         let mut sink = Sink { counters: &mut self.counters, deliver };
         if self.deadline_receiver.counters(fragment.writer).is_some() {
             let room = self.receiving.room();
-            self.deadline_receiver.handle_piece(fragment, is_repaired, arrival, (room, &mut sink));
+            self.deadline_receiver.handle_group_fragment(fragment, is_repaired, arrival, (room, &mut sink));
         } else {
             let whole = Fragment { service: Service::BestEffort, ..*fragment };
             self.receiving.handle_fragment(&whole, &mut sink);

@@ -14,7 +14,7 @@ pub(crate) struct Room {
     partials_max: usize,
     samples_max: usize,
     bytes_max: usize,
-    /// Samples of which pieces are missing.
+    /// Samples of which fragments are missing.
     pub(crate) partials: usize,
     /// Those, and whole ones that wait for their turn.
     samples: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Reassembly {
     total_bytes: u32,
     count: u16,
     arrived: FragmentSet,
-    /// As long as the furthest piece that arrived reaches.
+    /// As long as the furthest fragment that arrived reaches.
     payload: Vec<u8>,
 }
 
@@ -90,7 +90,7 @@ impl Room {
 }
 
 impl Reassembly {
-    /// Puts a piece where it belongs. `false` if it contradicts the others.
+    /// Puts a fragment where it belongs. `false` if it contradicts the others.
     pub(crate) fn add(
         &mut self,
         fragment: &Fragment<'_>,
@@ -123,7 +123,7 @@ impl Reassembly {
         self.arrived.len() == u32::from(self.count)
     }
 
-    /// Whether `fragment` is of the same sample, cut into more pieces since.
+    /// Whether `fragment` is of the same sample, cut into more fragments since.
     pub(crate) fn is_cut_again_by(&self, fragment: &Fragment<'_>) -> bool {
         (self.sequence, self.origin, self.total_bytes)
             == (fragment.sequence, fragment.origin, fragment.total_bytes)
@@ -135,8 +135,8 @@ impl Reassembly {
             == (fragment.sequence, fragment.origin, fragment.total_bytes, fragment.count)
     }
 
-    fn write(&mut self, start: usize, piece: &[u8]) {
-        let end = start + piece.len();
+    fn write(&mut self, start: usize, fragment: &[u8]) {
+        let end = start + fragment.len();
         if self.payload.capacity() < end {
             // At most twice what has to be there, and never more than the whole.
             let capacity = (2 * end).min(self.total_bytes as usize);
@@ -145,11 +145,11 @@ impl Reassembly {
         if self.payload.len() < end {
             self.payload.resize(end, 0);
         }
-        self.payload[start..end].copy_from_slice(piece);
+        self.payload[start..end].copy_from_slice(fragment);
     }
 }
 
-/// Memory of a sample held: its payload, a bit for every piece, and the rest.
+/// Memory of a sample held: its payload, a bit for every fragment, and the rest.
 fn reserved_bytes(total_bytes: u32, count: u16) -> usize {
     total_bytes as usize + usize::from(count / 8) + SAMPLE_OVERHEAD_BYTES
 }

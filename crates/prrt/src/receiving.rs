@@ -1,8 +1,8 @@
 //! The receiver of reliable and best-effort samples: reassembly, ordering, delivery once.
 //!
-//! A whole sample that is the next in order goes straight through. Anything else is held: pieces of a sample
+//! A whole sample that is the next in order goes straight through. Anything else is held: fragments of a sample
 //! until the last one is there, reliable samples until those before them are there or were given up. What is
-//! held grows with what arrives and has limits. At a limit, pieces of best-effort samples give way; a
+//! held grows with what arrives and has limits. At a limit, fragments of best-effort samples give way; a
 //! reliable sample is refused, except the next in order: without it nothing held behind it could ever leave.
 
 use std::collections::BTreeMap;
@@ -235,7 +235,7 @@ impl Reader {
         (sink.deliver)(Delivered { writer: self.writer, sequence, place: sequence, origin, missed, payload });
     }
 
-    /// Puts a piece where it belongs. `false` if it contradicts the others.
+    /// Puts a fragment where it belongs. `false` if it contradicts the others.
     fn hold(&mut self, fragment: &Fragment<'_>, room: &mut Room, counters: &mut LinkCounters) -> bool {
         let held = self.held.entry(fragment.key()).or_insert_with(|| room.enter(fragment));
         held.add(fragment, room, counters)

@@ -21,15 +21,15 @@ use crate::sent_packets::{Carried, Kind, PacketOutcome, SentPackets};
 use crate::stream::{Arrival, Class, Local, Outgoing, StreamId};
 use crate::trace::{self, Event, GivenUp, LossRule, Part, Record, Sending as Purpose};
 use crate::wire::{
-    Blocked, Datagram, Feedback, Fragment, HEADER_BYTES_MAX, Head, Limit, Load, Numbers, PIECES_MAX, Probe,
-    Service, piece_range,
+    Blocked, Datagram, FRAGMENTS_MAX, Feedback, Fragment, HEADER_BYTES_MAX, Head, Limit, Load, Numbers,
+    Probe, Service, fragment_range,
 };
 
 /// Why a sample was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// It would have more pieces than can be numbered: [`LinkConfig::sample_bytes_max`](crate::LinkConfig::sample_bytes_max).
-    #[error("the sample is longer than can be numbered in pieces; split it up")]
+    /// It would have more fragments than can be numbered: [`LinkConfig::sample_bytes_max`](crate::LinkConfig::sample_bytes_max).
+    #[error("the sample is longer than can be numbered in fragments; split it up")]
     TooLong,
     /// [`LinkConfig::queue_bytes_max`](crate::LinkConfig::queue_bytes_max) is reached by samples that are being sent.
     #[error(
@@ -71,7 +71,7 @@ impl Piggyback {
 
 #[derive(Debug)]
 pub(crate) struct Sending {
-    piece_bytes_max: usize,
+    fragment_bytes_max: usize,
     queue_bytes_max: usize,
     queue_bytes: usize,
     streams: BTreeMap<StreamId, Stream>,
@@ -96,7 +96,7 @@ impl Sending {
     /// The flight's datagrams must leave room for a header and a byte.
     pub(crate) fn new(queue_bytes_max: usize, sent_packets: SentPackets) -> Sending {
         Sending {
-            piece_bytes_max: sent_packets.path_mtu().datagram_bytes() - HEADER_BYTES_MAX,
+            fragment_bytes_max: sent_packets.path_mtu().datagram_bytes() - HEADER_BYTES_MAX,
             queue_bytes_max,
             queue_bytes: 0,
             streams: BTreeMap::new(),
@@ -124,15 +124,19 @@ impl Sending {
         self.sent_packets.path_mtu_mut().demand(sample.payload.len() + HEADER_BYTES_MAX, now);
         self.follow_path(counters);
         if let Class::DeadlineBound(bound) = sample.class {
-            let pieces = sample.payload.len() / self.piece_bytes_max + 1;
-            self.sent_packets.offer(sample.payload.len() + pieces * BOUND_HEADER_BYTES, bound.deadline, now);
+            let fragments = sample.payload.len() / self.fragment_bytes_max + 1;
+            self.sent_packets.offer(
+                sample.payload.len() + fragments * BOUND_HEADER_BYTES,
+                bound.deadline,
+                now,
+            );
             let room = self.queue_bytes_max.saturating_sub(self.queue_bytes);
-            self.bound.send(sample, bound, (self.piece_bytes_max, room), (now, counters));
+            self.bound.send(sample, bound, (self.fragment_bytes_max, room), (now, counters));
             return Ok(());
         }
         // As many as there would be at most, should the path become narrower.
-        let piece_bytes_min = self.sent_packets.path_mtu().base_bytes() - HEADER_BYTES_MAX;
-        if sample.payload.len().div_ceil(piece_bytes_min) > usize::from(PIECES_MAX) {
+        let fragment_bytes_min = self.sent_packets.path_mtu().base_bytes() - HEADER_BYTES_MAX;
+        if sample.payload.len().div_ceil(fragment_bytes_min) > usize::from(FRAGMENTS_MAX) {
             counters.refused_too_long += 1;
             return Err(SendError::TooLong);
         }
@@ -148,7 +152,7 @@ impl Sending {
             .entry(sample.writer)
             .or_insert_with(|| Stream::beginning_at(sample.writer, sample.sequence));
         stream.reliable = sample.class == Class::Reliable;
-        let queued = Queued::new(sample, shared, self.piece_bytes_max);
+        let queued = Queued::new(sample, shared, self.fragment_bytes_max);
         self.queue_bytes += queued.cost();
         stream.push(queued);
         if !stream.has_turn {
@@ -241,7 +245,7 @@ impl Sending {
 
     /// Whether fragments of a sample of several wait to be sent, for the first time or again.
     pub(crate) fn has_long_samples(&self) -> bool {
-        let is_lost = self.lost.front().is_some_and(|carried| carried.kind != Kind::Piece { count: 1 });
+        let is_lost = self.lost.front().is_some_and(|carried| carried.kind != Kind::Fragment { count: 1 });
         let waits = |writer| self.streams.get(writer).is_some_and(Stream::has_long_unsent);
         is_lost || self.turns.iter().any(waits)
     }
@@ -339,16 +343,16 @@ impl Sending {
 
     /// Datagrams are as long as the path carries from now on.
     fn follow_path(&mut self, counters: &mut Record) {
-        let piece_bytes_max = self.sent_packets.path_mtu().datagram_bytes() - HEADER_BYTES_MAX;
-        if piece_bytes_max == self.piece_bytes_max {
+        let fragment_bytes_max = self.sent_packets.path_mtu().datagram_bytes() - HEADER_BYTES_MAX;
+        if fragment_bytes_max == self.fragment_bytes_max {
             return;
         }
-        counters.path_narrowed += u64::from(piece_bytes_max < self.piece_bytes_max);
-        self.piece_bytes_max = piece_bytes_max;
+        counters.path_narrowed += u64::from(fragment_bytes_max < self.fragment_bytes_max);
+        self.fragment_bytes_max = fragment_bytes_max;
         self.sent_packets.resize();
-        self.bound.give_up_longer(piece_bytes_max);
+        self.bound.give_up_longer(fragment_bytes_max);
         for (writer, stream) in &mut self.streams {
-            stream.cut_again(*writer, piece_bytes_max, &mut self.lost);
+            stream.cut_again(*writer, fragment_bytes_max, &mut self.lost);
         }
     }
 
@@ -405,7 +409,7 @@ impl Sending {
         }
         let may_send = self.sent_packets.ready_at().is_some_and(|ready| ready <= now);
         self.paced = !may_send && !self.lost.is_empty();
-        let is_held_back = |kind| only_urgent && !matches!(kind, Kind::Piece { count: 1 });
+        let is_held_back = |kind| only_urgent && !matches!(kind, Kind::Fragment { count: 1 });
         if may_send {
             while self.lost.front().is_some_and(|carried| !is_held_back(carried.kind)) {
                 let Some(carried) = self.lost.pop_front() else { break };
@@ -430,14 +434,14 @@ impl Sending {
             };
             self.turns.push_back(writer);
             let count = stream.sample(position).map_or(0, |sample| sample.count);
-            if is_held_back(Kind::Piece { count }) {
+            if is_held_back(Kind::Fragment { count }) {
                 continue;
             }
             if stream.reliable && !may_send {
                 self.paced = true;
                 continue;
             }
-            let carried = Carried { writer, position, index, kind: Kind::Piece { count } };
+            let carried = Carried { writer, position, index, kind: Kind::Fragment { count } };
             let before = out.len();
             self.transmit(carried, now, piggyback, out);
             self.note_sent(carried, Purpose::First, out.len() - before, counters);
@@ -557,7 +561,7 @@ impl Sending {
             index: carried.index,
             count: sample.count,
             service: if stream.reliable { Service::Reliable(numbers) } else { Service::BestEffort },
-            payload: &sample.payload()[piece_range(sample.total_bytes(), sample.count, carried.index)],
+            payload: &sample.payload()[fragment_range(sample.total_bytes(), sample.count, carried.index)],
         };
         let before = out.len();
         piggyback.encode(Some(Load::Fragment(fragment)), out);

@@ -56,8 +56,8 @@ pub(crate) struct Carried {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A piece of a reliable sample that was cut into so many.
-    Piece { count: u16 },
+    /// A fragment of a reliable sample that was cut into so many.
+    Fragment { count: u16 },
     /// With a deadline: `position` is a block and `index` a symbol.
     Symbol,
     /// Of the path: it carries nothing, and its loss teaches nothing but that.
@@ -65,8 +65,8 @@ pub(crate) enum Kind {
 }
 
 impl Carried {
-    fn is_piece(&self) -> bool {
-        matches!(self.kind, Kind::Piece { .. })
+    fn is_fragment(&self) -> bool {
+        matches!(self.kind, Kind::Fragment { .. })
     }
 }
 
@@ -208,15 +208,15 @@ impl SentPackets {
         {
             self.first += 1;
             self.recorded = self.recorded.max(self.first);
-            if packet.state == State::InFlight && packet.carried.is_piece() {
+            if packet.state == State::InFlight && packet.carried.is_fragment() {
                 self.in_flight_bytes -= packet.cost_bytes;
                 forgotten = Some(packet.carried);
             }
         }
         let (cost_bytes, sent_before) =
-            (if carried.is_piece() { SentPackets::cost(bytes) } else { 0 }, self.pace.total_bytes());
+            (if carried.is_fragment() { SentPackets::cost(bytes) } else { 0 }, self.pace.total_bytes());
         match carried.kind {
-            Kind::Piece { .. } => self.window.sent(cost_bytes, now),
+            Kind::Fragment { .. } => self.window.sent(cost_bytes, now),
             Kind::Symbol => self.pace.sent(bytes, now),
             Kind::Probe => {}
         }
@@ -262,7 +262,7 @@ impl SentPackets {
                 // One that merely took long has not been overtaken.
                 let was_overtaken = number < self.newest_arrived;
                 self.later = (self.later + u64::from(was_overtaken)).min(PACKET_THRESHOLD);
-                if packet.carried.is_piece() {
+                if packet.carried.is_fragment() {
                     self.window.spurious(number);
                 }
                 if let Some(RoundTrip { smoothed, .. }) = self.round_trip.filter(|_| was_overtaken) {
@@ -275,7 +275,7 @@ impl SentPackets {
                 let is_after = number >= self.window.decreased_at();
                 arrived.cost_bytes += if is_after { packet.cost_bytes } else { 0 };
             }
-            if packet.carried.is_piece() {
+            if packet.carried.is_fragment() {
                 arrived.datagram_bytes += packet.bytes;
                 arrived.packets += u32::from(number >= self.window.decreased_at());
             } else {
@@ -351,7 +351,7 @@ impl SentPackets {
             if packet.sent_at > earliest {
                 break;
             }
-            if packet.state == State::InFlight && packet.carried.is_piece() {
+            if packet.state == State::InFlight && packet.carried.is_fragment() {
                 packet.state = State::Lost;
                 self.in_flight_bytes -= packet.cost_bytes;
                 self.path_mtu.lost((number, packet.bytes), packet.sent_at, round_trip, now);

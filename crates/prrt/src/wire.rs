@@ -18,7 +18,7 @@ pub use feedback::Feedback;
 pub use flow::{Blocked, Limit};
 pub use head::{Head, Opening, Reference, is_short};
 
-/// The most bytes in front of a payload, feedback not counted: it is sent with a piece only where there is room.
+/// The most bytes in front of a payload, feedback not counted: it is sent with a fragment only where there is room.
 pub(crate) const HEADER_BYTES_MAX: usize = head::LONG_BYTES + 5 + TAGS_BYTES_MAX + NUMBERS_BYTES_MAX;
 /// The same of a symbol of a block.
 pub(crate) const SYMBOL_HEADER_BYTES: usize = 1 + TAGS_BYTES_MAX;
@@ -27,17 +27,17 @@ const TAGS_BYTES_MAX: usize = fields::VARINT_BYTES_MAX + 8 + 5 + 3 + 3 + 4;
 /// Of a reliable sample: packet, and what relates position and sequence number; those of one with a deadline are fewer.
 const NUMBERS_BYTES_MAX: usize = PACKET_BYTES + 1 + 5 + fields::VARINT_BYTES_MAX;
 
-/// The most pieces that a sample is cut into.
-pub(crate) const PIECES_MAX: u16 = 32_767;
+/// The most fragments that a sample is cut into.
+pub(crate) const FRAGMENTS_MAX: u16 = 32_767;
 
 /// Number of a block's first parity symbol.
 pub(crate) const FIRST_PARITY: u8 = 128;
 
-/// A sample of several pieces, with an error of its source time, and with all bytes of that.
-const PIECE: u8 = 1;
+/// A sample of several fragments, with an error of its source time, and with all bytes of that.
+const FRAGMENT: u8 = 1;
 const UNCERTAIN: u8 = 2;
 const FULL_TIME: u8 = 4;
-const TAGS: u8 = PIECE | UNCERTAIN | FULL_TIME;
+const TAGS: u8 = FRAGMENT | UNCERTAIN | FULL_TIME;
 /// Kinds of load.
 const BEST_EFFORT: u8 = 1 << 3;
 const RELIABLE: u8 = 2 << 3;
@@ -67,14 +67,14 @@ pub struct Datagram<'a> {
     pub head: Head,
     /// Feedback on the packets that its sender has received.
     pub feedback: Option<Feedback>,
-    /// A sample, a piece of one, or parity over several.
+    /// A sample, a fragment of one, or parity over several.
     pub load: Option<Load<'a>>,
 }
 
 /// The load of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load<'a> {
-    /// A sample, or a piece of one.
+    /// A sample, or a fragment of one.
     Fragment(Fragment<'a>),
     /// A repair symbol: it repairs any of several that is lost.
     Parity(Parity<'a>),
@@ -95,7 +95,7 @@ pub struct Probe {
     pub zeros: usize,
 }
 
-/// A piece of a sample, or a whole one.
+/// A fragment of a sample, or a whole one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment<'a> {
     /// Its writer.
@@ -106,13 +106,13 @@ pub struct Fragment<'a> {
     pub sequence: u64,
     /// When it was true, by the writer's clock.
     pub origin: Origin,
-    /// Which piece of the sample this is, from 0.
+    /// Which fragment of the sample this is, from 0.
     pub index: u16,
-    /// Pieces of the sample, 1 to 32767.
+    /// Fragments of the sample, 1 to 32767.
     pub count: u16,
     /// The fields of its class of service.
     pub service: Service,
-    /// The piece.
+    /// The fragment.
     pub payload: &'a [u8],
 }
 
@@ -195,20 +195,20 @@ pub(crate) fn block_number(position: u64, symbols: u8) -> u32 {
     if symbols == 1 { 0 } else { (position % u64::from(BLOCKS)) as u32 }
 }
 
-/// Bytes of each piece but the last of a sample of `total_bytes` in `count` pieces: pieces are of equal
+/// Bytes of each fragment but the last of a sample of `total_bytes` in `count` fragments: fragments are of equal
 /// length, so that their place follows from their number.
-pub(crate) fn piece_bytes(total_bytes: usize, count: u16) -> usize {
+pub(crate) fn fragment_bytes(total_bytes: usize, count: u16) -> usize {
     total_bytes.div_ceil(usize::from(count.max(1)))
 }
 
-/// Where a piece lies in such a sample.
-pub(crate) fn piece_range(total_bytes: usize, count: u16, index: u16) -> Range<usize> {
-    let length = piece_bytes(total_bytes, count);
+/// Where a fragment lies in such a sample.
+pub(crate) fn fragment_range(total_bytes: usize, count: u16, index: u16) -> Range<usize> {
+    let length = fragment_bytes(total_bytes, count);
     let start = usize::from(index) * length;
     start..(start + length).min(total_bytes)
 }
 
-/// A piece of a sample as parity is computed over it.
+/// A fragment of a sample as parity is computed over it.
 pub(crate) fn symbol_of(sample: &Outgoing<'_>, index: u16, count: u16) -> Vec<u8> {
     let fragment = Fragment {
         writer: sample.writer,
@@ -218,7 +218,7 @@ pub(crate) fn symbol_of(sample: &Outgoing<'_>, index: u16, count: u16) -> Vec<u8
         index,
         count,
         service: Service::BestEffort,
-        payload: &sample.payload[piece_range(sample.payload.len(), count, index)],
+        payload: &sample.payload[fragment_range(sample.payload.len(), count, index)],
     };
     let mut symbol = Vec::with_capacity(SYMBOL_HEADER_BYTES + fragment.payload.len());
     fragment.encode_symbol(&mut symbol);
@@ -341,8 +341,8 @@ impl<'a> Fragment<'a> {
     }
 
     fn tags(&self) -> u8 {
-        let piece = if self.count > 1 { PIECE } else { 0 };
-        piece | if self.origin.source_error != 0 { UNCERTAIN } else { 0 }
+        let fragment = if self.count > 1 { FRAGMENT } else { 0 };
+        fragment | if self.origin.source_error != 0 { UNCERTAIN } else { 0 }
     }
 
     fn encode(&self, content: u8, out: &mut Vec<u8>) {
@@ -365,7 +365,7 @@ impl<'a> Fragment<'a> {
     fn encode_tags(&self, tags: u8, out: &mut Vec<u8>) {
         put_varint(out, self.sequence);
         put_time(out, self.origin.source_time_ns, tags & FULL_TIME == 0);
-        if tags & PIECE != 0 {
+        if tags & FRAGMENT != 0 {
             put_varint(out, self.total_bytes.into());
             put_varint(out, self.index.into());
             put_varint(out, self.count.into());
@@ -430,15 +430,15 @@ impl<'a> Fragment<'a> {
         }
     }
 
-    /// Where the piece lies in the sample.
+    /// Where the fragment lies in the sample.
     pub(crate) fn start(&self) -> usize {
-        usize::from(self.index) * piece_bytes(self.total_bytes as usize, self.count)
+        usize::from(self.index) * fragment_bytes(self.total_bytes as usize, self.count)
     }
 }
 
 /// A fragment without its payload, its writer and its service.
 struct Tags {
-    /// Unless it is the only piece: then the payload says it.
+    /// Unless it is the only fragment: then the payload says it.
     total_bytes: Option<u32>,
     sequence: u64,
     origin: Origin,
@@ -453,14 +453,14 @@ impl Tags {
             0 => cursor.time_near(reference.clock_ns)?,
             _ => cursor.i64()?,
         };
-        let is_piece = tags & PIECE != 0;
-        let (total_bytes, index, count) = match is_piece {
+        let is_fragment = tags & FRAGMENT != 0;
+        let (total_bytes, index, count) = match is_fragment {
             true => (Some(cursor.varint_of()?), cursor.varint_of()?, cursor.varint_of()?),
             false => (None, 0, 1),
         };
         let is_uncertain = tags & UNCERTAIN != 0;
         let source_error = if is_uncertain { cursor.u32()? } else { 0 };
-        let impossible = index >= count || count > PIECES_MAX || is_piece && count == 1;
+        let impossible = index >= count || count > FRAGMENTS_MAX || is_fragment && count == 1;
         if impossible || sequence == u64::MAX || is_uncertain && source_error == 0 {
             return Err(Malformed::Value);
         }
@@ -475,11 +475,11 @@ impl Tags {
             None => u32::try_from(payload.len()).map_err(|_| Malformed::Length)?,
         };
         let total = total_bytes as usize;
-        let piece = piece_bytes(total, count);
-        if count > 1 && usize::from(count - 1) * piece >= total {
+        let length = fragment_bytes(total, count);
+        if count > 1 && usize::from(count - 1) * length >= total {
             return Err(Malformed::Value);
         }
-        if payload.len() != piece.min(total - usize::from(index) * piece) {
+        if payload.len() != length.min(total - usize::from(index) * length) {
             return Err(Malformed::Length);
         }
         Ok(Fragment { writer, total_bytes, sequence, origin, index, count, service, payload })

@@ -282,7 +282,7 @@ fn a_member_that_has_a_path_of_half_the_rate_is_not_sent_twice_as_much() {
 }
 
 #[test]
-fn a_picture_in_pieces_is_repaired_for_all_at_once() {
+fn a_picture_in_fragments_is_repaired_for_all_at_once() {
     let interval = Span::from_ms(50);
     let terms = Terms { payload_bytes: 40_000, interval, loss_target: 1e-2, ..Terms::of(8, 16) };
     let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=3%"));
@@ -417,9 +417,9 @@ impl Expected {
         let ends = if channel.burst <= 1.0 { 1.0 - channel.loss } else { 1.0 / channel.burst };
         let begins = ends * channel.loss / (1.0 - channel.loss);
         let memory = (1.0 - ends - begins).max(0.0);
-        let pieces = terms.payload_bytes.div_ceil(PIECE_BYTES).max(1) as i32;
+        let fragments = terms.payload_bytes.div_ceil(FRAGMENT_BYTES).max(1) as i32;
         let stays = (1.0 - begins) * (1.0 - reader.loss);
-        let arrives = (1.0 - loss) * stays.powi(pieces - 1);
+        let arrives = (1.0 - loss) * stays.powi(fragments - 1);
         let trials = published.len() as f64;
         // Before and after a change samples are on their way, which may be lost with it.
         let on_their_way = (channel.one_way_most.ns() / terms.interval.ns()) as f64 + 1.0;
@@ -435,7 +435,7 @@ impl Expected {
 }
 
 /// A datagram carries so much of a long sample, or a little more.
-const PIECE_BYTES: usize = 1_300;
+const FRAGMENT_BYTES: usize = 1_300;
 
 /// A round trip once longer than twice the deadline would never be measured again if nothing left.
 #[test]

@@ -126,7 +126,7 @@ fn an_acknowledgement_rides_on_a_sample_and_goes_alone_after_two_milliseconds() 
     let answers = pair.links[1].counters().sent_datagrams;
     let samples: u64 =
         (1..=100).map(|sequence| channel::payload(2, sequence).len().div_ceil(1_300).max(1) as u64).sum();
-    // A sample of more than eight pieces is acknowledged on the way.
+    // A sample of more than eight fragments is acknowledged on the way.
     assert!(answers - samples < 20, "{answers} datagrams for {samples}");
     assert_eq!(pair.links[0].held_bytes().0, 0);
     pair.send(0, (1, 101), true, ALL);
@@ -218,7 +218,7 @@ fn datagrams_of_another_life_are_dropped() {
 }
 
 #[test]
-fn a_sample_of_too_many_pieces_is_refused_and_counted() {
+fn a_sample_of_too_many_fragments_is_refused_and_counted() {
     let config = LinkConfig { datagram_bytes_max: 0, queue_bytes_max: 1 << 30, ..LinkConfig::default() };
     let mut pair = Pair::new(1, Channel::PERFECT, config);
     // The shortest datagram there may be carries 425 bytes.
@@ -317,13 +317,13 @@ fn what_was_given_up_for_lost_and_arrives_late_is_not_retransmitted() {
     let (age, class, payload) = (Span::ZERO, Class::Reliable, &payload[..]);
     let sample = Outgoing { writer, sequence: 1, origin: Origin::exactly(0), age, class, depth: 1, payload };
     left.send(&sample, now).unwrap();
-    let mut pieces = vec![Vec::new(); 6];
-    for piece in &mut pieces {
-        assert!(left.poll_transmit(now, piece));
+    let mut fragments = vec![Vec::new(); 6];
+    for fragment in &mut fragments {
+        assert!(left.poll_transmit(now, fragment));
     }
     let (mut lengths, mut answer) = (Vec::new(), Vec::new());
-    for piece in [1, 2, 3, 4, 0] {
-        let taken = right.handle_datagram(&pieces[piece], at(now), &mut |_| {});
+    for fragment in [1, 2, 3, 4, 0] {
+        let taken = right.handle_datagram(&fragments[fragment], at(now), &mut |_| {});
         assert_eq!(taken, Ok(()));
         answer.clear();
         if right.poll_transmit(now, &mut answer) {
@@ -333,7 +333,8 @@ fn what_was_given_up_for_lost_and_arrives_late_is_not_retransmitted() {
     assert_eq!(left.counters().lost_packets, 1);
     assert!(!left.poll_transmit(now, &mut Vec::new()));
     assert_eq!(left.counters().repeated, 0);
-    let taken = right.handle_datagram(&pieces[5], at(now), &mut |sample| lengths.push(sample.payload.len()));
+    let taken =
+        right.handle_datagram(&fragments[5], at(now), &mut |sample| lengths.push(sample.payload.len()));
     assert_eq!((taken, lengths), (Ok(()), vec![6 * 1_300]));
 }
 
@@ -352,7 +353,7 @@ fn of_a_writer_with_a_deadline_that_is_forgotten_nothing_is_held_and_nothing_is_
     }
     let mut delivered = 0;
     to.handle_datagram(&datagrams[0], at(now), &mut |_| delivered += 1).unwrap();
-    assert!(to.held_bytes().1 > 0, "a piece waits for the others");
+    assert!(to.held_bytes().1 > 0, "a fragment waits for the others");
     to.forget(writer);
     assert_eq!(to.held_bytes().1, 0);
     for datagram in &datagrams[1..] {

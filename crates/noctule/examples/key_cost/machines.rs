@@ -17,7 +17,7 @@ use super::Round;
 /// One datagram, one datagram, and 46 of them.
 pub(super) const PAYLOADS: [usize; 3] = [64, 1024, 65_536];
 /// Payload of one datagram of a link on Ethernet, under a seal.
-const PIECE_BYTES: usize = 1_450;
+const FRAGMENT_BYTES: usize = 1_450;
 const SAMPLES: usize = 200;
 const ADDRESS: ([u8; 4], u16) = ([10, 0, 0, 1], 7_000);
 
@@ -77,23 +77,23 @@ pub(super) fn handshake(round: usize) -> Round {
     steps.map(|(name, figure)| (name.to_owned(), figure)).to_vec()
 }
 
-/// The pieces of a sample as datagrams before they are sealed.
-fn pieces(payload_bytes: usize) -> Vec<Vec<u8>> {
-    let piece = |bytes: usize| [FIELDS.as_slice(), &vec![7; bytes]].concat();
-    let (whole, rest) = (payload_bytes / PIECE_BYTES, payload_bytes % PIECE_BYTES);
-    let mut pieces: Vec<Vec<u8>> = (0..whole).map(|_| piece(PIECE_BYTES)).collect();
-    pieces.extend((rest > 0).then(|| piece(rest)));
-    pieces
+/// The fragments of a sample as datagrams before they are sealed.
+fn fragments(payload_bytes: usize) -> Vec<Vec<u8>> {
+    let fragment = |bytes: usize| [FIELDS.as_slice(), &vec![7; bytes]].concat();
+    let (whole, rest) = (payload_bytes / FRAGMENT_BYTES, payload_bytes % FRAGMENT_BYTES);
+    let mut fragments: Vec<Vec<u8>> = (0..whole).map(|_| fragment(FRAGMENT_BYTES)).collect();
+    fragments.extend((rest > 0).then(|| fragment(rest)));
+    fragments
 }
 
 /// Of one sample, all its datagrams.
 pub(super) fn sample(payload_bytes: usize, round: usize) -> Round {
     let now = at(round);
     let ((mut sealing, mut opening), _) = acquainted(round, now);
-    let pieces = pieces(payload_bytes);
-    let (plain_out, plain_in) = through(&pieces, &mut Envelope::new(&[], [0; 32], 0), None, now);
-    let (cipher_out, cipher_in) = through_cipher(&pieces);
-    let (sealed_out, sealed_in) = through(&pieces, &mut sealing, Some(&mut opening), now);
+    let fragments = fragments(payload_bytes);
+    let (plain_out, plain_in) = through(&fragments, &mut Envelope::new(&[], [0; 32], 0), None, now);
+    let (cipher_out, cipher_in) = through_cipher(&fragments);
+    let (sealed_out, sealed_in) = through(&fragments, &mut sealing, Some(&mut opening), now);
     let figures = [
         ("out, no key", plain_out),
         ("out, AES-256-GCM of ring alone", cipher_out),
@@ -102,7 +102,7 @@ pub(super) fn sample(payload_bytes: usize, round: usize) -> Round {
         ("in, AES-256-GCM of ring alone", cipher_in),
         ("in, sealed", sealed_in),
     ];
-    figures.map(|(name, figure)| (format!("{name} ({} datagrams)", pieces.len()), figure)).to_vec()
+    figures.map(|(name, figure)| (format!("{name} ({} datagrams)", fragments.len()), figure)).to_vec()
 }
 
 /// Empty, with room for a datagram in memory that was written before: what the kernel takes to find it is no cost of a key.
@@ -114,7 +114,7 @@ fn buffers(count: usize) -> Vec<Vec<u8>> {
 
 /// Without a key a datagram is opened by the node that sealed it.
 fn through(
-    pieces: &[Vec<u8>],
+    fragments: &[Vec<u8>],
     sealing: &mut Envelope,
     mut opening: Option<&mut Envelope>,
     now: Instant<Raw>,
@@ -122,12 +122,12 @@ fn through(
     let from = sealing.number().unwrap_or(NodeId([0; 16]));
     let to = opening.as_ref().and_then(|opening| opening.number()).unwrap_or(from);
     let link = opening.as_mut().map_or(0, |opening| opening.open_link(from));
-    let mut sent = buffers(pieces.len() * SAMPLES);
+    let mut sent = buffers(fragments.len() * SAMPLES);
     let front = if sealing.is_sealed() { HEADER_BYTES } else { 0 };
     let begin = Wall::now();
-    for (out, piece) in sent.iter_mut().zip(pieces.iter().cycle()) {
+    for (out, fragment) in sent.iter_mut().zip(fragments.iter().cycle()) {
         sealing.begin(out);
-        out.extend_from_slice(piece);
+        out.extend_from_slice(fragment);
         out[front + 1..front + 3].copy_from_slice(&link.to_le_bytes());
         assert!(sealing.seal_for(to, out));
     }
@@ -141,7 +141,7 @@ fn through(
 }
 
 /// The same bytes and as many associated ones, with one key and counters for nonces.
-fn through_cipher(pieces: &[Vec<u8>]) -> (f64, f64) {
+fn through_cipher(fragments: &[Vec<u8>]) -> (f64, f64) {
     const ASSOCIATED: [u8; 38] = [1; 38];
     let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &[3; 32]).expect("32 bytes"));
     let nonce = |counter: usize| {
@@ -149,10 +149,10 @@ fn through_cipher(pieces: &[Vec<u8>]) -> (f64, f64) {
         bytes[..8].copy_from_slice(&counter.to_le_bytes());
         Nonce::assume_unique_for_key(bytes)
     };
-    let mut sent = buffers(pieces.len() * SAMPLES);
+    let mut sent = buffers(fragments.len() * SAMPLES);
     let begin = Wall::now();
-    for (counter, (out, piece)) in sent.iter_mut().zip(pieces.iter().cycle()).enumerate() {
-        out.extend_from_slice(piece);
+    for (counter, (out, fragment)) in sent.iter_mut().zip(fragments.iter().cycle()).enumerate() {
+        out.extend_from_slice(fragment);
         let tag = key.seal_in_place_separate_tag(nonce(counter), Aad::from(ASSOCIATED), &mut out[3..]);
         out.extend_from_slice(tag.expect("short").as_ref());
     }
@@ -173,7 +173,7 @@ fn through_cipher(pieces: &[Vec<u8>]) -> (f64, f64) {
 pub(super) fn signature(_round: usize) -> Round {
     let pair = Ed25519KeyPair::from_seed_unchecked(&[5; 32]).expect("32 bytes");
     let public = UnparsedPublicKey::new(&ED25519, pair.public_key().as_ref().to_vec());
-    let message = black_box(vec![7; PIECE_BYTES]);
+    let message = black_box(vec![7; FRAGMENT_BYTES]);
     let begin = Wall::now();
     let signatures: Vec<_> = (0..SAMPLES).map(|_| pair.sign(&message)).collect();
     let sign_us = us_since(begin) / SAMPLES as f64;

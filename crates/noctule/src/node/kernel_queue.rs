@@ -9,7 +9,7 @@
 //!
 //! As the kernel's own dynamic queue limits (`lib/dynamic_queue_limits.c`) do for drivers: the limit is what the line sends in
 //! [`TARGET`], measured from what left between two looks at the queue (`SIOCOUTQ`). If the queue ran empty while something was held
-//! back, the limit doubles. While the queue is at its limit, pieces of large samples wait in the node, and what is
+//! back, the limit doubles. While the queue is at its limit, fragments of large samples wait in the node, and what is
 //! urgent goes ahead of them. A line that is never behind costs one look in [`CHECK_BYTES`].
 //!
 //! Where one datagram takes longer than [`TARGET`], the queue holds one, and the next goes when that has left: two would already hold up a

@@ -386,8 +386,8 @@ impl Remote {
         let (clock, peer_ns) = self.source_clock(local);
         let arrival = Arrival { now: link_clock(now), came: link_clock(now), own_ns: local.ns(), peer_ns };
         let Remote { link, inbound, .. } = self;
-        receiver.handle_datagram(datagram, length_bytes, arrival, &mut |piece, is_repaired| {
-            link.handle_piece(piece, is_repaired, arrival, &mut |sample| {
+        receiver.handle_datagram(datagram, length_bytes, arrival, &mut |fragment, is_repaired| {
+            link.handle_fragment(fragment, is_repaired, arrival, &mut |sample| {
                 if let Some(inbound) = inbound.get_mut(&EndpointId(sample.writer.0)) {
                     inbound.take(&sample, clock, now);
                 }

@@ -122,7 +122,7 @@ impl PathMtu {
         self.sizes.base_bytes
     }
 
-    /// There is a sample that in one piece would make a datagram of this length.
+    /// There is a sample that as one fragment would make a datagram of this length.
     pub(crate) fn demand(&mut self, whole_bytes: usize, now: Instant<Local>) {
         if whole_bytes > self.sizes.base_bytes {
             self.used_until = now + DEMAND;
@@ -171,7 +171,7 @@ impl PathMtu {
         if bytes >= self.losses.least_bytes {
             self.losses = NO_LOSSES;
         }
-        // Pieces of a sample are equally long, so few are as long as they might be.
+        // Fragments of a sample are equally long, so few are as long as they might be.
         if bytes >= self.confirmed - self.confirmed / GAIN_LEAST {
             self.proven_at = now;
         }

@@ -130,8 +130,8 @@ enum Stage {
     Rest,
 }
 
-/// Takes a piece: as it arrived, or repaired.
-pub type TakePiece<'a> = dyn FnMut(&Fragment<'_>, bool) + 'a;
+/// Takes a fragment: as it arrived, or repaired.
+pub type TakeFragment<'a> = dyn FnMut(&Fragment<'_>, bool) + 'a;
 
 impl GroupReceiver {
     /// For a stream of which no datagram has arrived. `random` spreads reports that would leave at the same time.
@@ -160,13 +160,13 @@ impl GroupReceiver {
         }
     }
 
-    /// Takes in a datagram of `length_bytes`; its piece, and those that it repairs, go to `take`.
+    /// Processes a datagram of `length_bytes`; its fragment, and those that it repairs, go to `take`.
     pub fn handle_datagram(
         &mut self,
         datagram: &Datagram<'_>,
         length_bytes: usize,
         arrival: Arrival,
-        take: &mut TakePiece<'_>,
+        take: &mut TakeFragment<'_>,
     ) {
         let Body::Symbol(symbol) = &datagram.body else { return };
         if (datagram.session, datagram.writer) != (self.session, self.writer) {
@@ -299,7 +299,7 @@ impl GroupReceiver {
         symbol: &Symbol<'_>,
         (index, planned): (u8, u8),
         (now, age): (Instant<Local>, Span),
-        take: &mut TakePiece<'_>,
+        take: &mut TakeFragment<'_>,
     ) {
         let Some(deadline) = self.deadline else { return };
         let follow = planned - index - 1;
@@ -336,7 +336,7 @@ impl GroupReceiver {
         symbol: &Symbol<'_>,
         (index, symbols): (u8, u8),
         now: Instant<Local>,
-        take: &mut TakePiece<'_>,
+        take: &mut TakeFragment<'_>,
     ) {
         let Some(deadline) = self.deadline else { return };
         if self.blocks.is_empty() {
@@ -353,12 +353,12 @@ impl GroupReceiver {
         self.add(place, FIRST_PARITY.saturating_add(index), symbol.bytes, take);
     }
 
-    fn add(&mut self, place: usize, number: u8, bytes: &[u8], take: &mut TakePiece<'_>) {
+    fn add(&mut self, place: usize, number: u8, bytes: &[u8], take: &mut TakeFragment<'_>) {
         let block_number = self.first.wrapping_add(place as u32);
         let block = &mut self.blocks[place];
         for symbol in block.symbols.add(number, bytes.to_vec(), &mut self.room) {
-            let piece = Place { packet: 0, block: 0, symbol: 0, symbols: 1, attempt: 0, ack_soon: true };
-            match Fragment::decode_symbol(self.writer, piece, &symbol) {
+            let alone = Place { packet: 0, block: 0, symbol: 0, symbols: 1, attempt: 0, ack_soon: true };
+            match Fragment::decode_symbol(self.writer, alone, &symbol) {
                 Ok(fragment) => {
                     self.counters.repaired += 1;
                     let sequence = fragment.sequence;

@@ -11,7 +11,7 @@ use super::shortfall::{parity_for, sent_once};
 use super::trace::{Answer, Event, Left, Purpose};
 use super::wire::{Ask, Body, Datagram, HEADER_BYTES, Report, SPAN_MAX, Symbol, SymbolKind, ahead};
 use super::{
-    BLOCK_SAMPLES_MAX, GUARD_LEAST, GroupConfig, MemberId, Membership, PARITY_SHARE_MAX, PIECES_MAX,
+    BLOCK_SAMPLES_MAX, FRAGMENTS_MAX, GUARD_LEAST, GroupConfig, MemberId, Membership, PARITY_SHARE_MAX,
     ROUND_TRIP_PRIOR,
 };
 use crate::erasure::{self, PARITY_SYMBOLS_MAX};
@@ -168,8 +168,8 @@ impl GroupSender {
     /// hears the group and it is not yet time to try again.
     pub fn send(&mut self, sample: &Outgoing<'_>, now: Instant<Local>) -> bool {
         self.handle_timeout(now);
-        let piece_max = self.config.datagram_bytes_max - HEADER_BYTES - SYMBOL_HEADER_BYTES;
-        let count = sample.payload.len().div_ceil(piece_max).max(1);
+        let fragment_max = self.config.datagram_bytes_max - HEADER_BYTES - SYMBOL_HEADER_BYTES;
+        let count = sample.payload.len().div_ceil(fragment_max).max(1);
         self.note_offer(count, now);
         if !self.rate.allows(now) {
             self.counters.held_back += 1;
@@ -179,7 +179,7 @@ impl GroupSender {
         self.observe(now);
         let cost = sample.payload.len() + count * SYMBOL_HEADER_BYTES;
         let is_probe = !self.members.serves_any();
-        let fits = count <= PIECES_MAX && self.held_bytes + cost <= HELD_BYTES_MAX;
+        let fits = count <= FRAGMENTS_MAX && self.held_bytes + cost <= HELD_BYTES_MAX;
         if !fits || self.blocks.len() >= BLOCKS_LIMIT || is_probe && now < self.probe_at {
             self.close_open();
             self.counters.left_to_links += 1;
@@ -191,7 +191,7 @@ impl GroupSender {
         self.counters.samples += 1;
         self.held_bytes += cost;
         let deadline_at = self.config.bound.map_or(now, |bound| now + (bound.deadline - sample.age));
-        // A sample of several pieces is a block by itself.
+        // A sample of several fragments is a block by itself.
         if count > 1 || self.config.bound.is_none() {
             self.close_open();
         }
@@ -201,8 +201,8 @@ impl GroupSender {
         let interval = self.interval;
         let number = self.first.wrapping_add(self.blocks.len() as u32).wrapping_sub(1);
         let Some(block) = self.blocks.back_mut() else { return false };
-        let (sequence, pieces) = (sample.sequence, count as u16);
-        self.log.note(|| Event::Taken { sequence, block: number, pieces });
+        let (sequence, fragments) = (sample.sequence, count as u16);
+        self.log.note(|| Event::Taken { sequence, block: number, pieces: fragments });
         for index in 0..count as u16 {
             block.symbols.push(symbol_of(sample, index, count as u16));
         }

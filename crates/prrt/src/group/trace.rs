@@ -10,7 +10,7 @@ use super::MemberId;
 reasons! {
     /// Purpose of a datagram.
     Purpose {
-        Data = "data", "carries a sample, or a piece of one";
+        Data = "data", "carries a sample, or a fragment of one";
         ParityUnasked = "parity_unasked", "carries parity that a receiver will probably need";
         ParityAsked = "parity_asked", "carries parity that a receiver asked for";
     }
@@ -136,7 +136,7 @@ events! {
             /// Packets between the newest before and this, which are lost or late.
             missing: u32
         };
-        Repaired = "sample_repaired", "sample {sequence}, or a piece of it, is computed from the parity of block {block}" {
+        Repaired = "sample_repaired", "sample {sequence}, or a fragment of it, is computed from the parity of block {block}" {
             /// Of the sample.
             sequence: u64,
             /// Its block.

@@ -11,7 +11,7 @@ struct Bench {
 
 const WRITER: StreamId = StreamId(1);
 const OTHER: StreamId = StreamId(2);
-const PIECE: usize = 100;
+const FRAGMENT: usize = 100;
 
 impl Bench {
     fn new(reliable: bool) -> Bench {
@@ -33,15 +33,15 @@ impl Bench {
         self.receiving.handle_fragment(fragment, &mut Sink { counters: &mut self.counters, deliver })
     }
 
-    /// Piece `index` of `count` of best-effort sample `sequence`.
-    fn piece(&mut self, sequence: u64, index: u16, count: u16) -> bool {
-        self.take(&piece(WRITER, sequence, index, count))
+    /// Fragment `index` of `count` of best-effort sample `sequence`.
+    fn fragment(&mut self, sequence: u64, index: u16, count: u16) -> bool {
+        self.take(&fragment(WRITER, sequence, index, count))
     }
 
     /// The same of a reliable sample, at the position of its sequence number.
     fn reliable(&mut self, sequence: u64, behind: u32, index: u16, count: u16) -> bool {
         let service = Service::Reliable(Numbers { packet: 0, position: sequence, behind });
-        self.take(&Fragment { service, ..piece(WRITER, sequence, index, count) })
+        self.take(&Fragment { service, ..fragment(WRITER, sequence, index, count) })
     }
 
     fn sequences(&self) -> Vec<u64> {
@@ -49,15 +49,15 @@ impl Bench {
     }
 }
 
-fn piece(writer: StreamId, sequence: u64, index: u16, count: u16) -> Fragment<'static> {
+fn fragment(writer: StreamId, sequence: u64, index: u16, count: u16) -> Fragment<'static> {
     let payload: &[u8] = match sequence {
-        1 => &[1; PIECE],
-        2 => &[2; PIECE],
-        3 => &[3; PIECE],
-        4 => &[4; PIECE],
-        _ => &[5; PIECE],
+        1 => &[1; FRAGMENT],
+        2 => &[2; FRAGMENT],
+        3 => &[3; FRAGMENT],
+        4 => &[4; FRAGMENT],
+        _ => &[5; FRAGMENT],
     };
-    let total_bytes = u32::from(count) * PIECE as u32;
+    let total_bytes = u32::from(count) * FRAGMENT as u32;
     Fragment {
         writer,
         total_bytes,
@@ -71,10 +71,10 @@ fn piece(writer: StreamId, sequence: u64, index: u16, count: u16) -> Fragment<'s
 }
 
 #[test]
-fn pieces_in_any_order_make_a_sample() {
+fn fragments_in_any_order_make_a_sample() {
     let mut bench = Bench::new(false);
     for index in [2, 0, 2, 1] {
-        bench.piece(1, index, 3);
+        bench.fragment(1, index, 3);
     }
     assert_eq!(bench.delivered, [(1, 0, 300)]);
     assert_eq!((bench.counters.duplicates, bench.receiving.held_bytes()), (1, 0));
@@ -83,17 +83,17 @@ fn pieces_in_any_order_make_a_sample() {
 #[test]
 fn a_newer_best_effort_sample_supersedes_older_ones() {
     let mut bench = Bench::new(false);
-    bench.piece(1, 0, 2);
-    bench.piece(3, 0, 2);
-    bench.piece(4, 0, 2);
-    bench.piece(3, 1, 2);
+    bench.fragment(1, 0, 2);
+    bench.fragment(3, 0, 2);
+    bench.fragment(4, 0, 2);
+    bench.fragment(3, 1, 2);
     assert_eq!(bench.delivered, [(3, 0, 200)]);
     assert_eq!(bench.counters.incomplete, 1);
-    bench.piece(1, 1, 2);
-    bench.piece(2, 0, 1);
-    bench.piece(3, 0, 2);
+    bench.fragment(1, 1, 2);
+    bench.fragment(2, 0, 1);
+    bench.fragment(3, 0, 2);
     assert_eq!(bench.counters.late, 3);
-    bench.piece(4, 1, 2);
+    bench.fragment(4, 1, 2);
     assert_eq!(bench.delivered, [(3, 0, 200), (4, 0, 200)]);
     assert_eq!(bench.receiving.held_bytes(), 0);
 }
@@ -101,8 +101,8 @@ fn a_newer_best_effort_sample_supersedes_older_ones() {
 #[test]
 fn best_effort_samples_that_never_came_are_counted() {
     let mut bench = Bench::new(false);
-    bench.piece(1, 0, 1);
-    bench.piece(4, 0, 1);
+    bench.fragment(1, 0, 1);
+    bench.fragment(4, 0, 1);
     assert_eq!(bench.delivered, [(1, 0, 100), (4, 2, 100)]);
 }
 
@@ -149,7 +149,7 @@ fn a_late_joiner_begins_with_the_oldest_still_to_come() {
 }
 
 #[test]
-fn a_piece_that_contradicts_the_others_is_not_taken() {
+fn a_fragment_that_contradicts_the_others_is_not_taken() {
     let mut bench = Bench::new(true);
     bench.reliable(1, 0, 0, 3);
     assert!(!bench.reliable(1, 0, 1, 4));
@@ -158,13 +158,18 @@ fn a_piece_that_contradicts_the_others_is_not_taken() {
 }
 
 #[test]
-fn a_sample_that_is_cut_into_more_pieces_begins_anew_and_one_that_is_whole_does_not() {
+fn a_sample_that_is_cut_into_more_fragments_begins_anew_and_one_that_is_whole_does_not() {
     let mut bench = Bench::new(true);
     let cut = |bench: &mut Bench, sequence: u64, index, count| {
         let service =
             Service::Reliable(Numbers { packet: 0, position: sequence, behind: sequence as u32 - 1 });
         let payload = &[sequence as u8; 60][..60 / usize::from(count)];
-        bench.take(&Fragment { service, total_bytes: 60, payload, ..piece(WRITER, sequence, index, count) })
+        bench.take(&Fragment {
+            service,
+            total_bytes: 60,
+            payload,
+            ..fragment(WRITER, sequence, index, count)
+        })
     };
     cut(&mut bench, 1, 0, 2);
     for index in 0..3 {
@@ -184,8 +189,8 @@ fn a_sample_that_is_cut_into_more_pieces_begins_anew_and_one_that_is_whole_does_
 #[test]
 fn unexpected_writers_lengths_and_reliabilities_are_counted_and_not_acknowledged() {
     let mut bench = Bench::new(true);
-    assert!(!bench.piece(1, 0, 1));
-    assert!(!bench.take(&piece(OTHER, 1, 0, 1)));
+    assert!(!bench.fragment(1, 0, 1));
+    assert!(!bench.take(&fragment(OTHER, 1, 0, 1)));
     assert_eq!(bench.counters.unexpected, 2);
     assert!(!bench.reliable(1, 0, 0, 11));
     assert_eq!(bench.counters.too_long, 1);
@@ -201,16 +206,16 @@ fn at_the_limit_of_partial_samples_the_oldest_best_effort_one_gives_way() {
     let config = LinkConfig { partial_samples_max: 2, ..LinkConfig::default() };
     let mut bench = Bench::with(config, false);
     bench.receiving.expect(OTHER, 1_000, false);
-    bench.take(&piece(OTHER, 1, 0, 2));
-    bench.piece(2, 0, 2);
-    bench.piece(3, 0, 2);
+    bench.take(&fragment(OTHER, 1, 0, 2));
+    bench.fragment(2, 0, 2);
+    bench.fragment(3, 0, 2);
     assert_eq!((bench.receiving.room.partials, bench.counters.incomplete), (2, 1));
     // Its own older one went, not the other writer's.
-    bench.take(&piece(OTHER, 1, 1, 2));
+    bench.take(&fragment(OTHER, 1, 1, 2));
     assert_eq!(bench.sequences(), [1]);
     // Room for one: taken by 4. An older one than all held does not drive a newer one out.
-    bench.piece(4, 0, 2);
-    assert!(!bench.piece(2, 0, 2));
+    bench.fragment(4, 0, 2);
+    assert!(!bench.fragment(2, 0, 2));
     assert_eq!(bench.counters.held_full, 1);
 }
 
@@ -220,7 +225,7 @@ fn at_each_limit_a_reliable_sample_is_refused_unless_it_is_the_next_in_order() {
     for config in [
         LinkConfig { partial_samples_max: 1, ..roomy },
         LinkConfig { held_samples_max: 1, ..roomy },
-        LinkConfig { held_bytes_max: 2 * PIECE + SAMPLE_OVERHEAD_BYTES, ..roomy },
+        LinkConfig { held_bytes_max: 2 * FRAGMENT + SAMPLE_OVERHEAD_BYTES, ..roomy },
     ] {
         let mut bench = Bench::with(config, true);
         assert!(bench.reliable(3, 2, 0, 2));
@@ -236,21 +241,21 @@ fn at_each_limit_a_reliable_sample_is_refused_unless_it_is_the_next_in_order() {
 }
 
 #[test]
-fn pieces_of_a_best_effort_sample_give_way_to_a_reliable_one() {
+fn fragments_of_a_best_effort_sample_give_way_to_a_reliable_one() {
     let config = LinkConfig { partial_samples_max: 1, ..LinkConfig::default() };
     let mut bench = Bench::with(config, true);
     bench.receiving.expect(OTHER, 1_000, false);
-    bench.take(&piece(OTHER, 1, 0, 2));
+    bench.take(&fragment(OTHER, 1, 0, 2));
     assert!(bench.reliable(2, 1, 0, 2));
     assert_eq!((bench.counters.incomplete, bench.receiving.room.partials), (1, 1));
-    assert!(!bench.take(&piece(OTHER, 2, 0, 2)));
+    assert!(!bench.take(&fragment(OTHER, 2, 0, 2)));
 }
 
 #[test]
 fn an_announced_length_reserves_no_memory_before_it_arrives() {
     let mut bench = Bench::new(true);
     bench.receiving.expect(WRITER, u32::MAX, true);
-    let long = Fragment { total_bytes: 65_535 * 100, count: 65_535, ..piece(WRITER, 1, 0, 1) };
+    let long = Fragment { total_bytes: 65_535 * 100, count: 65_535, ..fragment(WRITER, 1, 0, 1) };
     let service = Service::Reliable(Numbers { packet: 0, position: 1, behind: 0 });
     let memory = allocation_counter::measure(|| {
         bench.take(&Fragment { service, ..long });

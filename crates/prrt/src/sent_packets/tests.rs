@@ -15,7 +15,7 @@ fn sent_packets() -> SentPackets {
 }
 
 fn carried(position: u64) -> Carried {
-    Carried { writer: StreamId(1), position, index: 0, kind: Kind::Piece { count: 1 } }
+    Carried { writer: StreamId(1), position, index: 0, kind: Kind::Fragment { count: 1 } }
 }
 
 /// Sends packets, with their numbers for positions, until the window is full. Says how many.
@@ -284,17 +284,17 @@ fn packets_of_a_peer_that_never_answers_are_forgotten_at_the_limit() {
 fn a_lost_probe_is_no_loss_of_the_channel_and_takes_no_room() {
     let learned = |with_probes: bool| {
         let mut sent_packets = sent_packets();
-        for piece in 0..100 {
-            sent_packets.sent(carried(piece), BYTES, at(piece as i64));
+        for position in 0..100 {
+            sent_packets.sent(carried(position), BYTES, at(position as i64));
             let newest = sent_packets.next_number() - 1;
             if with_probes {
                 let kind = Kind::Probe;
-                sent_packets.sent(Carried { kind, ..carried(0) }, 9_000, at(piece as i64));
+                sent_packets.sent(Carried { kind, ..carried(0) }, 9_000, at(position as i64));
             }
             // Every second number is never acknowledged.
             let earlier = if with_probes { 0x2aaa_aaaa_aaaa_aaaa } else { u64::MAX >> 1 };
-            let settled = acknowledge(&mut sent_packets, newest, earlier, at(piece as i64 + 1));
-            assert_eq!(settled, (vec![piece], vec![]));
+            let settled = acknowledge(&mut sent_packets, newest, earlier, at(position as i64 + 1));
+            assert_eq!(settled, (vec![position], vec![]));
         }
         let trip = sent_packets.round_trip().map(|trip| (trip.smoothed, trip.variation));
         (sent_packets.loss().share(), sent_packets.window.bytes(), sent_packets.in_flight_bytes, trip)

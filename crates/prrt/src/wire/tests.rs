@@ -25,8 +25,8 @@ fn sample() -> Fragment<'static> {
     }
 }
 
-/// The second of three pieces of a sample of 28 bytes: 10, 10 and 8.
-fn piece() -> Fragment<'static> {
+/// The second of three fragments of a sample of 28 bytes: 10, 10 and 8.
+fn fragment() -> Fragment<'static> {
     Fragment { total_bytes: 28, index: 1, count: 3, ..sample() }
 }
 
@@ -69,10 +69,10 @@ fn the_long_header_has_the_bytes_of_the_specification() {
 }
 
 #[test]
-fn a_piece_and_the_error_of_a_source_time_stand_behind_the_time() {
+fn a_fragment_and_the_error_of_a_source_time_stand_behind_the_time() {
     let origin = Origin { source_time_ns: -2, source_error: 0x0403_0201 };
     let service = Service::BestEffort;
-    let datagram = loaded(Fragment { origin, service, ..piece() });
+    let datagram = loaded(Fragment { origin, service, ..fragment() });
     let mut clock_far = Vec::new();
     datagram.encode(i64::MAX, &mut clock_far);
     let mut wanted = vec![0x8f, 5, 6, 3, 0xac, 2];
@@ -104,9 +104,9 @@ const PLACE: Place = Place { packet: 0x0a_0006, block: 9, symbol: 2, symbols: 5,
 
 #[test]
 fn a_datagram_with_a_deadline_names_its_place_in_its_block() {
-    let bytes = bytes_of(&loaded(Fragment { service: Service::Bound(PLACE), ..piece() }));
-    assert_eq!(bytes, example("Piece with a deadline"));
-    let fragment = Fragment { service: Service::Bound(PLACE), ..piece() };
+    let bytes = bytes_of(&loaded(Fragment { service: Service::Bound(PLACE), ..fragment() }));
+    assert_eq!(bytes, example("Fragment with a deadline"));
+    let fragment = Fragment { service: Service::Bound(PLACE), ..fragment() };
     assert_eq!(decode(&bytes), Ok(loaded(fragment)));
     let symbol = example("Data symbol");
     let mut encoded = Vec::new();
@@ -184,7 +184,7 @@ fn flow_control_is_a_writer_and_a_position() {
 fn a_datagram_that_ends_early_is_refused() {
     let feedback = Some(Feedback { newest: 9, earlier: 0, refused: 1, arrived_ns: 0, delay_ns: 0 });
     for head in [SHORT, Head::Long(OPENING)] {
-        let bytes = bytes_of(&Datagram { head, feedback, ..loaded(piece()) });
+        let bytes = bytes_of(&Datagram { head, feedback, ..loaded(fragment()) });
         for length in 0..bytes.len() {
             assert_eq!(decode(&bytes[..length]), Err(Malformed::Length), "{length} bytes");
         }
@@ -197,8 +197,8 @@ fn a_datagram_that_ends_early_is_refused() {
 #[test]
 fn each_rule_has_its_reason() {
     let feedback = Some(Feedback { newest: 9, earlier: 0x1ff, refused: 1, arrived_ns: 0, delay_ns: 0 });
-    let long = bytes_of(&Datagram { head: Head::Long(OPENING), feedback, ..loaded(piece()) });
-    let short = bytes_of(&Datagram { feedback, ..loaded(piece()) });
+    let long = bytes_of(&Datagram { head: Head::Long(OPENING), feedback, ..loaded(fragment()) });
+    let short = bytes_of(&Datagram { feedback, ..loaded(fragment()) });
     type Case<'a> = (&'a [u8], usize, u8, Malformed);
     let cases: [Case<'_>; 12] = [
         (&long, 0, b'X', Malformed::Magic),
@@ -211,8 +211,8 @@ fn each_rule_has_its_reason() {
         (&short, 3, 0x20, Malformed::Value), // an unknown flag of feedback
         (&short, 3, 0x0f, Malformed::Value), // all named, although none is missing
         (&short, 14, 8, Malformed::Value),   // refuses number −2
-        (&short, 30, 3, Malformed::Value),   // piece 3 of 3
-        (&short, 31, 1, Malformed::Value),   // piece 1 of 1
+        (&short, 30, 3, Malformed::Value),   // fragment 3 of 3
+        (&short, 31, 1, Malformed::Value),   // fragment 1 of 1
     ];
     for (bytes, at, byte, reason) in cases {
         let mut bytes = bytes.to_vec();
@@ -238,17 +238,17 @@ fn numbers_that_could_not_be_counted_on_from_are_refused() {
 }
 
 #[test]
-fn more_pieces_than_a_sample_has_bytes_for_are_refused() {
-    let piece = |total_bytes, index, count, payload| {
+fn more_fragments_than_a_sample_has_bytes_for_are_refused() {
+    let fragment = |total_bytes, index, count, payload| {
         decoded(Fragment { total_bytes, index, count, payload, ..sample() })
     };
-    assert_eq!(piece(0, 0, 1, &[]), Ok(()));
-    assert_eq!(piece(0, 0, 2, &[]), Err(Malformed::Value));
-    // Five bytes in pieces of two: three pieces, never four.
-    assert_eq!(piece(5, 2, 3, &[1]), Ok(()));
-    assert_eq!(piece(5, 3, 4, &[]), Err(Malformed::Value));
-    assert_eq!(piece(u32::MAX, 0, PIECES_MAX, &[]), Err(Malformed::Length));
-    assert_eq!(piece(u32::MAX, 0, PIECES_MAX + 1, &[]), Err(Malformed::Value));
+    assert_eq!(fragment(0, 0, 1, &[]), Ok(()));
+    assert_eq!(fragment(0, 0, 2, &[]), Err(Malformed::Value));
+    // Five bytes in fragments of two: three fragments, never four.
+    assert_eq!(fragment(5, 2, 3, &[1]), Ok(()));
+    assert_eq!(fragment(5, 3, 4, &[]), Err(Malformed::Value));
+    assert_eq!(fragment(u32::MAX, 0, FRAGMENTS_MAX, &[]), Err(Malformed::Length));
+    assert_eq!(fragment(u32::MAX, 0, FRAGMENTS_MAX + 1, &[]), Err(Malformed::Value));
 }
 
 proptest! {
@@ -270,15 +270,15 @@ proptest! {
     }
 
     #[test]
-    fn every_piece_of_every_sample_comes_back(
+    fn every_fragment_of_every_sample_comes_back(
         (total, count) in (0usize..5_000).prop_flat_map(|total| (Just(total), 1..=total.clamp(1, 40))),
         reliable in any::<Option<(u32, u32, u32)>>(),
         (source_error, sequence, source_ns) in any::<(u32, u32, i64)>(),
     ) {
         let origin = Origin { source_error, source_time_ns: source_ns };
         let sample: Vec<u8> = (0..total).map(|byte| byte as u8).collect();
-        let piece_bytes = total.div_ceil(count).max(1);
-        let count = total.div_ceil(piece_bytes).max(1);
+        let fragment_bytes = total.div_ceil(count).max(1);
+        let count = total.div_ceil(fragment_bytes).max(1);
         let service = match reliable {
             None => Service::Bound(PLACE),
             Some((packet, oldest, behind)) => Service::Reliable(Numbers {
@@ -289,10 +289,10 @@ proptest! {
         };
         let mut together = Vec::new();
         for index in 0..count {
-            let payload = &sample[index * piece_bytes..((index + 1) * piece_bytes).min(total)];
+            let payload = &sample[index * fragment_bytes..((index + 1) * fragment_bytes).min(total)];
             let (index, count, total_bytes) = (index as u16, count as u16, total as u32);
             let sequence = u64::from(sequence);
-            let datagram = loaded(Fragment { total_bytes, index, count, origin, sequence, service, payload, ..piece() });
+            let datagram = loaded(Fragment { total_bytes, index, count, origin, sequence, service, payload, ..fragment() });
             let bytes = bytes_of(&datagram);
             prop_assert!(bytes.len() <= HEADER_BYTES_MAX + payload.len());
             prop_assert_eq!(decode(&bytes), Ok(datagram));

@@ -17,7 +17,7 @@ const REPAIRS_FACTOR: f64 = 1.25;
 const BUDGET_PER_DATAGRAM: f64 = 4.0;
 const BUDGET_FIRST: f64 = 32.0;
 /// A datagram carries so much of a long sample, or a little more.
-const PIECE_BYTES: usize = 1_300;
+const FRAGMENT_BYTES: usize = 1_300;
 /// Time that both ends need to notice a loss and to answer: late wakes of threads, and the least time after which a datagram is missed.
 const REACTION: Span = Span::from_ms(2);
 /// Time until the path is known, in round trips.
@@ -82,8 +82,8 @@ impl Expected {
             + Count::of_trials(settled, channel.missed(), channel.memory)
             + Count { mean: channel.lost_with_a_restart(), variance: 0.0 };
         let lives = 1.0 + f64::from(u8::from(cell.restarts));
-        let asked = Count::of_trials(settled * channel.pieces, channel.repairs_asked(), channel.memory);
-        let at_first = BUDGET_FIRST * lives + BUDGET_PER_DATAGRAM * learning * channel.pieces;
+        let asked = Count::of_trials(settled * channel.fragments, channel.repairs_asked(), channel.memory);
+        let at_first = BUDGET_FIRST * lives + BUDGET_PER_DATAGRAM * learning * channel.fragments;
         let repairs = Count { mean: asked.mean * REPAIRS_FACTOR + at_first, variance: asked.variance };
         Expected { repairs_in_time: channel.repairs_in_time(), missed, repairs }
     }
@@ -110,7 +110,7 @@ struct Channel<'a> {
     cell: &'a Cell,
     one_way: Span,
     /// Datagrams of a sample.
-    pieces: f64,
+    fragments: f64,
     /// A datagram is lost, or damaged.
     loss: f64,
     /// Correlation of the channel's state one datagram later.
@@ -129,7 +129,7 @@ impl Channel<'_> {
         Channel {
             cell,
             one_way,
-            pieces: cell.payload_bytes.div_ceil(PIECE_BYTES).max(1) as f64,
+            fragments: cell.payload_bytes.div_ceil(FRAGMENT_BYTES).max(1) as f64,
             loss: 1.0 - (1.0 - cell.loss) * (1.0 - cell.corruption),
             memory: (1.0 - ends - begins).max(0.0),
             rounds: (left.ns() / round.ns()).max(0) as i32,
@@ -155,15 +155,15 @@ impl Channel<'_> {
         let within = if left >= jitter {
             1.0
         } else {
-            (left.ns() as f64 / jitter.ns().max(1) as f64).max(0.0).powf(self.pieces)
+            (left.ns() as f64 / jitter.ns().max(1) as f64).max(0.0).powf(self.fragments)
         };
         let stays_good = 1.0 - self.cell.loss * (1.0 - self.memory);
-        within * (1.0 - self.loss) * (stays_good * (1.0 - corruption)).powf(self.pieces - 1.0)
+        within * (1.0 - self.loss) * (stays_good * (1.0 - corruption)).powf(self.fragments - 1.0)
     }
 
     /// Of long samples a block may lose more than the budget allows.
     fn repairs_in_time(&self) -> bool {
-        self.pieces <= 1.0 && self.rounds > 0
+        self.fragments <= 1.0 && self.rounds > 0
     }
 
     /// A sample is not in time once the path is known.

@@ -385,8 +385,8 @@ impl Reader {
             && !self.random.chance(self.loss)
         {
             let link = &mut self.link;
-            self.group.handle_datagram(&datagram, bytes.len(), arrival, &mut |piece, is_repaired| {
-                link.handle_piece(piece, is_repaired, arrival, &mut deliver);
+            self.group.handle_datagram(&datagram, bytes.len(), arrival, &mut |fragment, is_repaired| {
+                link.handle_fragment(fragment, is_repaired, arrival, &mut deliver);
             });
         }
     }

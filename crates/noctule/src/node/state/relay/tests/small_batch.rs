@@ -14,7 +14,7 @@ use crate::node::send_queue::{SMALL_BATCH, SendQueue};
 const CAMERA: u32 = 1_000;
 const IMU: u32 = 1_001;
 const PICTURE_BYTES: usize = 1_000_000;
-/// Longer than what discovery sends, shorter than a piece of a picture.
+/// Longer than what discovery sends, shorter than a fragment of a picture.
 const SHORT_BYTES: usize = 500;
 
 /// A node with a reader on another host.
@@ -71,6 +71,6 @@ fn a_short_sample_is_among_the_few_datagrams_that_its_thread_sends() {
     send(&mut world, IMU, SHORT_BYTES);
     let taken = taken_bytes(&mut world, || true);
     assert_eq!(taken.len(), SMALL_BATCH.datagrams());
-    // A hello may be before it, and a piece of the picture.
+    // A hello may be before it, and a fragment of the picture.
     assert!(taken.iter().position(is_short).is_some_and(|place| place <= 2), "{taken:?}");
 }
