@@ -52,7 +52,7 @@ typedef enum {
     NOCTULE_WOKEN = 2,           /* noctule_wake or noctule_stop was called. No error. */
     NOCTULE_ERROR_ARGUMENT = -1, /* NULL, not UTF-8, or a value that is not possible. */
     NOCTULE_ERROR_SYSTEM = -2,   /* No sockets, memory or threads to be had, or no room for another topic. */
-    NOCTULE_ERROR_TOO_LONG = -3, /* The sample is longer than payload_bytes_max; it was not published. */
+    NOCTULE_ERROR_TOO_LONG = -3, /* The sample is longer than payload_bytes_max or than the network carries; it was not published. */
     NOCTULE_ERROR_BORROWED = -4, /* All samples that may be borrowed at once are; release one. The next one stays. */
     NOCTULE_ERROR_BUFFER = -5,   /* The buffer is too short. The sample stays. */
     NOCTULE_ERROR_BROKEN = -6,   /* A publisher wrote what cannot be; its sample is passed over. */
@@ -157,7 +157,7 @@ int noctule_node_counters(const noctule_node_t *node, noctule_node_counters_t *c
 /* Counts of the traffic with a node of another host. */
 typedef struct {
     uint64_t sent_datagrams, sent_bytes, lost_packets; /* Lost: retransmitted, or given up. */
-    uint64_t repeated, given_up;                       /* Fragments; samples, for newer ones or because they waited too long. */
+    uint64_t repeated, given_up;                       /* Fragments; samples, for newer ones or because the writer stopped. */
     uint64_t received_datagrams, duplicates, delivered; /* Duplicates: fragments; delivered: samples. */
 } noctule_link_counters_t;
 

@@ -12,10 +12,10 @@ use crate::wire::Feedback;
 pub(crate) const ACK_RANGE_PACKETS: u64 = 63;
 /// Feedback on reliable datagrams waits this long for a sample to be piggybacked on (RFC 9000, section 13.2.1: max_ack_delay).
 pub(crate) const MAX_ACK_DELAY: Span = Span::from_ms(2);
+/// Feedback waits no longer after this many datagrams (the Ack-Eliciting Threshold of draft-ietf-quic-ack-frequency).
+const ACK_ELICITING_THRESHOLD: u32 = 8;
 /// Later packets that must have arrived before a reliable one counts as lost (RFC 9002, section 6.1.1).
 pub(crate) const PACKET_THRESHOLD: u64 = 3;
-/// After this many datagrams it waits no longer (the Ack-Eliciting Threshold of draft-ietf-quic-ack-frequency).
-const ACK_ELICITING_THRESHOLD: u32 = 8;
 
 /// Packet numbers that arrived: the newest and the [`ACK_RANGE_PACKETS`] before it.
 #[derive(Debug, Default)]

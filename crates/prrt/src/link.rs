@@ -24,9 +24,9 @@ use crate::wire::{self, Fragment, Load, Malformed, Place, Service};
 /// Datagrams that may be taken in before [`Link::poll_transmit`] must be called: an acknowledgement names 64
 /// at most, and what it does not name is retransmitted.
 pub const BATCH_LIMIT: usize = 64;
-/// A datagram with a deadline is acknowledged within this part of it, reckoned from the feedback before: slow
-/// streams at once, quick ones bundled.
-const SHARE_OF_DEADLINE: i64 = 64;
+/// If a datagram with a deadline asks for its acknowledgement soon, it is sent within this part of the deadline after the feedback before:
+/// slow streams are acknowledged at once, quick ones in batches.
+const ACK_SOON_PARTS: i64 = 64;
 /// Feedback is no more than so many bytes for each byte that came from the other side (RFC 9000, section 8.1): an attacker that forges
 /// an address must gain nothing. What is left over may be saved up to the limit.
 const FEEDBACK_SHARE: usize = 3;
@@ -107,7 +107,8 @@ impl Link {
     /// sent, or the queue is full, the oldest of those is given up for it; a sample of which a part is on its way never is.
     ///
     /// # Errors
-    /// It is not queued, and counted: too long for any path, or no room although nothing that waits is older.
+    /// It is not queued, and counted: too long for any path, or no room although nothing that waits is older. A sample with a deadline is
+    /// never refused here: `refused_too_long`, `refused_full` and `expired` of [`LinkCounters`] count those that are not queued.
     pub fn send(&mut self, sample: &Outgoing<'_>, now: Instant<Local>) -> Result<(), SendError> {
         self.observe_clock(sample, now);
         self.counters.at(now);
@@ -222,7 +223,7 @@ impl Link {
         deliver: &mut dyn FnMut(Delivered<'_>),
     ) {
         let mut sink = Sink { counters: &mut self.counters, deliver };
-        let (packet, taken, deadline) = match load {
+        let (packet, taken, ack_delay) = match load {
             Load::Probe(probe) => (probe.packet, true, None),
             Load::Limit(limit) => return self.sending.handle_limit(*limit),
             Load::Blocked(blocked) => return self.receiving.handle_blocked(*blocked, &mut sink),
@@ -248,7 +249,7 @@ impl Link {
                 }
             },
         };
-        self.ack_state.record(packet, taken, deadline, arrival);
+        self.ack_state.record(packet, taken, ack_delay, arrival);
     }
 
     /// Processes a fragment of an expected stream that came another way, such as to a [`group`](crate::group); `is_repaired` if
@@ -455,7 +456,7 @@ impl Link {
 fn ack_delay(deadline: Span, place: Place) -> Span {
     match place {
         Place { attempt: 1.., .. } => Span::ZERO,
-        Place { ack_soon: true, .. } => deadline / SHARE_OF_DEADLINE,
+        Place { ack_soon: true, .. } => deadline / ACK_SOON_PARTS,
         _ => deadline / ACK_DELAY_PARTS,
     }
 }

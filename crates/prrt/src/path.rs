@@ -88,8 +88,8 @@ impl Path {
         }
     }
 
-    /// How long the acknowledgement of a block may be held back: not at all where the deadline leaves no time to wait for it; where it tells
-    /// of losses or of a queue, until that of the next block that may not be held back. What is missing is acknowledged at once, whatever is asked for.
+    /// How long the acknowledgement of a block may be held back: not at all where the deadline leaves no time to wait for it; on a
+    /// lossy path every second block is acknowledged at once, and the acknowledgement of the other waits for the next block's. What is missing is acknowledged at once, whatever is asked for.
     pub(crate) fn ack_delay(&self, deadline: Span, interval: Span, block: u64) -> Span {
         let most = deadline / ACK_DELAY_PARTS;
         let slack = deadline - self.one_way - self.round;

@@ -32,7 +32,7 @@ pub const PIECES_MAX: usize = 1024;
 /// Messages that wait to be on the way.
 pub const WAITING_MAX: usize = 64;
 
-/// Silence of a client after which a HEARTBEAT asks what it has, or four round trips if that is less: on a line
+/// Time without an ACKNACK of this stream after which a HEARTBEAT is sent, or four round trips if that is less: on a line
 /// with noise the last of a window, or its acknowledgement, is lost every few milliseconds.
 const HEARTBEAT_FIRST: Span = Span::from_ms(60);
 /// The least time before a heartbeat: a busy machine needs it to answer.

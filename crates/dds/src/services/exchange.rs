@@ -18,7 +18,7 @@ use crate::shared::Shared;
 use noctule_bridge::ages::Now;
 
 /// How long a reply waits until the reader of its client in DDS is found.
-const REPLY_WAITS: Duration = Duration::from_secs(10);
+const REPLY_READER_WITHIN: Duration = Duration::from_secs(10);
 /// Whether what is held can go is looked for this often.
 const LOOK: Duration = Duration::from_millis(5);
 /// A response of `send_goal`: not accepted, no stamp.
@@ -115,7 +115,7 @@ impl Exchange {
     /// Something came by DDS.
     pub(crate) fn handle_dds(&mut self, shared: &Shared, arrived: Arrived) {
         let Some(participant) = arrived.participant else {
-            // Its writer has gone; no client waits for an answer, and an answer of it is worth as much.
+            // Its writer has gone: a request needs no reply any more, and a reply is still valid.
             return self.handle_message(shared, &arrived, [0; 12]);
         };
         if shared.is_sibling_participant(&participant) {
@@ -272,7 +272,7 @@ impl Exchange {
             return self
                 .notice(shared, "replies wait for more clients in DDS than may be; some are left out");
         }
-        let until = Instant::now() + REPLY_WAITS;
+        let until = Instant::now() + REPLY_READER_WITHIN;
         self.held.push_back(Held { bytes, stamp_ns, until, awaited: asker.reader });
     }
 

@@ -125,7 +125,7 @@ impl Remote {
 
     /// Queues a sample of one of our writers, of which `payload` holds the bytes.
     pub(super) fn send(&mut self, sample: &Outgoing<'_>, payload: &Arc<[u8]>, now: Instant<Raw>) {
-        // What is refused is counted as given up; too long ones the publisher does not let through.
+        // A refused sample counts as given up, one with a deadline in the link's `refused_full`; the publisher refuses those that are too long.
         let _ = self.link.send_shared(sample, payload, link_clock(now));
     }
 
