@@ -15,7 +15,7 @@ pub struct Capsule {
     pub from_m: Vector,
     /// Other end, m, base frame.
     pub to_m: Vector,
-    /// Thickness, m.
+    /// Radius, m.
     pub radius_m: f64,
 }
 

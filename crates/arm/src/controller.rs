@@ -107,7 +107,7 @@ pub struct State {
     pub goal: Pose,
     /// Age of the newest command.
     pub command_age: Option<Span>,
-    /// Its bound.
+    /// Bound of that age.
     pub command_bound: Option<Span>,
     /// The present solution's branch.
     pub branch: Option<Branch>,

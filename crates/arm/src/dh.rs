@@ -16,7 +16,7 @@ pub struct Geometry {
     pub a3_m: f64,
     /// First wrist, along the shoulder's axis.
     pub d4_m: f64,
-    /// Second wrist.
+    /// Second wrist, between the axes of joints 4 and 6.
     pub d5_m: f64,
     /// Third wrist: to the flange.
     pub d6_m: f64,
@@ -58,7 +58,7 @@ impl std::str::FromStr for Series {
 }
 
 impl Series {
-    /// Its lengths.
+    /// Lengths of the series.
     pub fn geometry(self) -> Geometry {
         let [d1_m, a3_m, d4_m, d5_m, d6_m] = match self {
             Series::One => [0.089_20, -0.392_43, 0.109_00, 0.093_00, 0.082_00],
@@ -80,9 +80,9 @@ impl Default for Geometry {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("{name} is {metres} m; each length must be a number between 1 mm and 10 m, with either sign")]
 pub struct BadLength {
-    /// Which one.
+    /// Name of the length.
     pub name: &'static str,
-    /// Its value.
+    /// Value of the length, m.
     pub metres: f64,
 }
 

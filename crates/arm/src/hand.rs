@@ -16,23 +16,23 @@ pub struct HandState {
 pub enum Hand {
     /// A Lissajous figure of these amplitudes and frequencies in x and y.
     Lissajous {
-        /// m.
+        /// Amplitudes in x and y, m.
         amplitude_m: [f64; 2],
-        /// Hz.
+        /// Frequencies in x and y, Hz.
         frequency_hz: [f64; 2],
     },
     /// Straight minimum-jerk reaches around a square with rests at its corners.
     Square {
-        /// m.
+        /// Side of the square, m.
         side_m: f64,
-        /// For one side.
+        /// Time for one side, s.
         reach_s: f64,
-        /// At each corner.
+        /// Rest at each corner, s.
         rest_s: f64,
     },
     /// Reaches across a circle of targets, as ISO 9241-411 orders them.
     Targets {
-        /// How many.
+        /// Number of targets.
         count: u32,
         /// Diameter of the circle, m.
         diameter_m: f64,

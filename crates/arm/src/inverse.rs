@@ -79,19 +79,19 @@ pub enum Reason {
         "the wrist is {by_m:.4} m inside the cylinder about the base axis that the shoulder cannot reach"
     )]
     InsideCylinder {
-        /// How far.
+        /// Depth inside the cylinder, m.
         by_m: f64,
     },
     /// Upper arm and forearm together are too short.
     #[error("the wrist is {by_m:.4} m out of reach of the stretched arm")]
     OutOfReach {
-        /// How far.
+        /// Distance beyond the reach, m.
         by_m: f64,
     },
     /// The folded arm is still too long.
     #[error("the wrist is {by_m:.4} m too near to the shoulder for the folded arm")]
     TooNear {
-        /// How far.
+        /// Distance below the least reach, m.
         by_m: f64,
     },
     /// A number of the pose is not finite.
@@ -104,7 +104,7 @@ pub enum Reason {
 pub struct Missing {
     /// Which of the eight.
     pub branch: Branch,
-    /// Why.
+    /// Why the solution does not exist.
     pub reason: Reason,
 }
 

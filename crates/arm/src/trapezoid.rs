@@ -5,14 +5,14 @@
 /// Limits of the seed's profile. Its document gives them in rad/s and rad/s²; 180 rad/s is no UR5's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrapezoidLimits {
-    /// rad/s.
+    /// Greatest speed, rad/s.
     pub velocity_rad_s: f64,
-    /// rad/s².
+    /// Acceleration and deceleration, rad/s².
     pub acceleration_rad_s2: f64,
 }
 
 impl TrapezoidLimits {
-    /// The seed's.
+    /// Limits in the seed's document.
     pub const SEED: TrapezoidLimits = TrapezoidLimits { velocity_rad_s: 180.0, acceleration_rad_s2: 300.0 };
 }
 
@@ -28,7 +28,7 @@ pub struct Trapezoid {
 }
 
 impl Trapezoid {
-    /// Plans it.
+    /// Plans a motion between two angles.
     pub fn new(from_rad: f64, to_rad: f64, limits: TrapezoidLimits) -> Trapezoid {
         let TrapezoidLimits { velocity_rad_s, acceleration_rad_s2 } = limits;
         let distance = (to_rad - from_rad).abs();

@@ -102,12 +102,12 @@ impl Rule {
 pub struct RuleCounts([u64; Rule::ALL.len()]);
 
 impl RuleCounts {
-    /// One more.
+    /// Counts a break of a rule.
     pub fn count(&mut self, rule: Rule) {
         self.0[rule as usize] += 1;
     }
 
-    /// Of a rule.
+    /// Breaks of a rule.
     pub fn of(&self, rule: Rule) -> u64 {
         self.0[rule as usize]
     }

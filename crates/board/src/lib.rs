@@ -107,9 +107,9 @@ pub enum State {
     Creating,
     /// All endpoints can be used.
     Ready,
-    /// Taking leave.
+    /// The client ends its session.
     Closing,
-    /// Done.
+    /// The session has ended.
     Closed,
 }
 

@@ -45,11 +45,11 @@ struct Followed {
     age: Option<Costs>,
 }
 
-/// Live, and what is expected of it.
+/// Cost measured live, and the cost that a model predicts.
 #[derive(Serialize)]
 struct Costs {
     live: CommandCost,
-    /// The same link modelled, crossed by bare datagrams; `null` for what is no link or has another rate than 1 kHz.
+    /// Cost by a model of the link, crossed by bare datagrams; `null` for what is no link or has another rate than 1 kHz.
     modelled: Option<CommandCost>,
 }
 

@@ -97,9 +97,9 @@ pub(crate) struct Asking {
 
 /// Why a command has no result.
 enum Failed {
-    /// Exit code 1.
+    /// No node answered: exit code 1.
     NoAnswer(String),
-    /// Exit code 2.
+    /// The arguments are wrong, or the node refuses: exit code 2.
     Wrong(String),
 }
 

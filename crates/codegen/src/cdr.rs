@@ -22,7 +22,7 @@ pub enum CdrError {
     Value {
         /// `pose.position.x`, `names[3]`.
         path: String,
-        /// The fact.
+        /// The fault, as a sentence.
         what: String,
     },
     /// The type itself cannot travel, or is not there.
@@ -39,7 +39,7 @@ impl CdrError {
         Self::Value { path: String::new(), what: what.into() }
     }
 
-    /// The same fault one level further out.
+    /// Puts a step in front of the fault's path.
     fn within(self, step: impl FnOnce() -> String) -> Self {
         match self {
             Self::Value { path, what } => Self::Value { path: step() + &path, what },
@@ -80,9 +80,9 @@ pub enum Tree {
     Float(f64),
     /// Text; an enum is the name of its variant.
     Text(String),
-    /// Of an array or a sequence.
+    /// Elements of an array or a sequence.
     List(Vec<Tree>),
-    /// So many more elements of a list, left out.
+    /// Count of further elements of a list, left out.
     More(usize),
     /// Names and values.
     Fields(Vec<(String, Tree)>),

@@ -17,7 +17,7 @@ use crate::rosidl::{self, Kind};
 pub struct Described {
     /// The type and all that it refers to, resolved.
     pub library: Library,
-    /// The type.
+    /// Name of the type.
     pub name: TypeName,
 }
 
@@ -34,7 +34,7 @@ pub enum DescribedError {
         type_name: String,
         /// Its field.
         field: String,
-        /// The fact.
+        /// The fault.
         what: &'static str,
     },
     /// The type cannot be, in the sentences of the generator.

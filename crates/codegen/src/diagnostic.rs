@@ -83,7 +83,7 @@ impl Fault {
         Self { place: Some(place), ..Self::new(what) }
     }
 
-    /// The same as a warning.
+    /// A fault as a warning.
     #[must_use]
     pub fn as_warning(self) -> Self {
         Self { severity: Severity::Warning, ..self }
@@ -173,7 +173,7 @@ fn visible(text: &str) -> String {
 pub struct Faults(pub Vec<Fault>);
 
 impl Faults {
-    /// Adds one.
+    /// Adds a fault.
     pub fn push(&mut self, fault: Fault) {
         self.0.push(fault);
     }

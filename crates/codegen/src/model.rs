@@ -167,7 +167,7 @@ pub enum Element {
 /// How many of its element a field holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// One.
+    /// A single element.
     One,
     /// A fixed number.
     Array(u32),
@@ -178,9 +178,9 @@ pub enum Shape {
 /// The type of a field.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FieldType {
-    /// Of what.
+    /// Type of its elements.
     pub element: Element,
-    /// How many.
+    /// Number of its elements.
     pub shape: Shape,
 }
 
@@ -195,7 +195,7 @@ pub enum Literal {
     Float(f64),
     /// Text.
     Text(String),
-    /// Of an array or sequence.
+    /// Elements of an array or sequence.
     List(Vec<Literal>),
 }
 
@@ -302,9 +302,9 @@ pub struct Enum {
 /// A type with a name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Named {
-    /// Fields.
+    /// A struct with its fields.
     Struct(Arc<Struct>),
-    /// Variants.
+    /// An enum with its variants.
     Enum(Arc<Enum>),
 }
 

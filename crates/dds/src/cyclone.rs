@@ -40,7 +40,7 @@ pub enum DdsError {
     Refused {
         /// The operation, e.g. "a writer".
         what: &'static str,
-        /// Its words.
+        /// Cyclone's reason.
         why: String,
     },
     /// An address that no interface has.

@@ -64,9 +64,9 @@ pub enum Direction {
 /// One topic, one way. Names are the bus's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Topic.
+    /// Name of the topic.
     pub topic: String,
-    /// Type.
+    /// Name of its type.
     pub type_name: String,
     /// Hash of the type's layout that nodes of the bus name for it; 0 if none does. DDS compares names only.
     pub type_hash: u64,

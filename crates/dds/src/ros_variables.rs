@@ -30,9 +30,9 @@ pub enum RosVariableError {
     /// A word that the variable does not have.
     #[error("{variable} is \"{value}\"; it can be {allowed}")]
     Value {
-        /// Which.
+        /// Name of the variable.
         variable: &'static str,
-        /// Its value.
+        /// Value of the variable.
         value: String,
         /// The values it can have, in words.
         allowed: &'static str,

@@ -73,7 +73,7 @@ pub struct Report {
     pub fusion: Vec<FusionLine>,
     /// Processor time spent on the protocol alone, ns.
     pub protocol_cpu_ns: i64,
-    /// The same for each message sent or received.
+    /// Processor time for each message sent or received, ns.
     pub protocol_cpu_ns_per_message: i64,
     /// Processor time of the whole process, estimators included, ns.
     pub process_cpu_ns: i64,

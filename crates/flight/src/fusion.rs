@@ -70,7 +70,7 @@ pub struct Arrival {
 /// How far one correction was from the truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FusionResult {
-    /// Which.
+    /// The correction.
     pub correction: Correction,
     /// Root mean square of the distance between estimated and true position at the present, m; `None`
     /// before the first sample that counts.

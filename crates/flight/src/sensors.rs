@@ -13,7 +13,7 @@ use crate::{Attitude, Board, Trajectory, Truth, Vector};
 pub struct ImuSample {
     /// End of the interval, by the flight controller's clock.
     pub time: Instant<Board>,
-    /// Its length.
+    /// Length of the interval.
     pub interval: Span,
     /// Body frame, rad/s.
     pub angular_rate_rad_s: Vector,

@@ -12,9 +12,9 @@ use crate::describer::Describer;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{length} {unit} are more than the {bound} of the type; shorten the value")]
 pub struct TooLong {
-    /// Of the value.
+    /// Length of the value.
     pub length: usize,
-    /// Of the type.
+    /// Bound of the type.
     pub bound: usize,
     /// Unit of both: bytes, elements.
     pub unit: &'static str,

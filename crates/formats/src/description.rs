@@ -49,14 +49,14 @@ pub enum DescribedType {
     Struct {
         /// Its full name.
         name: String,
-        /// At least one.
+        /// Its fields, at least one.
         fields: Vec<DescribedField>,
     },
     /// Named values of an unsigned 32-bit number, from 0.
     Enum {
         /// Its full name.
         name: String,
-        /// At least one.
+        /// Its variants, at least one.
         variants: Vec<String>,
     },
 }
@@ -66,7 +66,7 @@ pub enum DescribedType {
 pub struct DescribedField {
     /// Its name in the definition.
     pub name: String,
-    /// Of what.
+    /// Type of its elements.
     pub element: DescribedElement,
     /// Around the element, from the inside: `float64[3][]` is a sequence of arrays.
     pub shapes: Vec<DescribedShape>,

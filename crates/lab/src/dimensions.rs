@@ -246,7 +246,7 @@ impl Display for Link {
 /// The cores that the nodes of a cell had.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// Any.
+    /// Any core.
     Free,
     /// These, in turn.
     Cores(Vec<u32>),

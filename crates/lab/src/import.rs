@@ -97,21 +97,21 @@ pub enum RowError {
         "the time is {back_ns} ns before that of the row above; rows must be in order of time, and the clock must not be set while recording"
     )]
     TimeGoesBack {
-        /// By how much.
+        /// Step back in time, ns.
         back_ns: u64,
     },
     /// An index that an earlier row has.
     #[error("index {index} was already published in line {first}; indices must be unique")]
     PublishedTwice {
-        /// It.
+        /// The index that occurs twice.
         index: u64,
-        /// Line of that row.
+        /// Line of the earlier row.
         first: usize,
     },
     /// An answer without a question.
     #[error("index {index} is not in {published}; both files must be of one recording")]
     NotPublished {
-        /// It.
+        /// The index without a question.
         index: u64,
         /// The file of the questions.
         published: PathBuf,

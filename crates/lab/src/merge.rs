@@ -17,23 +17,23 @@ use crate::statistics::{LatencySummary, SAMPLES_BEYOND, median};
 /// A clock error above this share of the median latency is pointed out.
 pub const CLOCK_SHARE: f64 = 0.2;
 
-/// Within what time a share of the messages sent had arrived.
+/// Time within which a share of the messages sent had arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// In nanoseconds.
+    /// Latency, ns.
     Within(i64),
-    /// So many never did.
+    /// The share never arrived.
     Never,
-    /// With fewer than ten messages beyond it nobody knows.
+    /// Not known, with fewer than ten messages beyond it.
     TooFew,
 }
 
 /// Percentiles of the messages sent, a lost one being later than all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OfSent {
-    /// Of 99 %.
+    /// Time within which 99 % had arrived.
     pub p99: Arrival,
-    /// Of 99.9 %.
+    /// Time within which 99.9 % had arrived.
     pub p99_9: Arrival,
 }
 

@@ -128,15 +128,15 @@ pub struct Group {
 /// Values of a group's words, parsed.
 #[derive(Debug, Clone, Default)]
 pub struct Dimensions {
-    /// Of `mode`.
+    /// Values of `mode`.
     pub modes: Vec<Mode>,
     /// Of `link`; `None`: the first the peer offers.
     pub links: Option<Vec<Link>>,
-    /// Of `wait`.
+    /// Values of `wait`.
     pub waits: Vec<Wait>,
     /// Of `placement`.
     pub placements: Vec<PlacementWish>,
-    /// Of `touch`.
+    /// Value of `touch`.
     pub touch: Touch,
 }
 

@@ -34,7 +34,7 @@ pub enum Invalid {
     RecorderDropped {
         /// Number of the node.
         node: usize,
-        /// How many.
+        /// Samples dropped.
         samples: f64,
     },
     /// A node does not say whether it had room.
@@ -48,7 +48,7 @@ pub enum Invalid {
     Unexpected {
         /// Number of the node.
         node: usize,
-        /// How many.
+        /// Messages of that kind.
         messages: f64,
     },
     /// A node received what the node before it did not send.
@@ -58,7 +58,7 @@ pub enum Invalid {
         node: usize,
         /// Number of the sender.
         before: usize,
-        /// How many.
+        /// Messages that were never sent.
         messages: usize,
     },
     /// Open loop: not everything was sent.
@@ -98,7 +98,7 @@ pub enum Invalid {
         "{count} of {of} latencies are negative (down to {worst_ns} ns): a clock or a stamp of {peer} is wrong"
     )]
     Negative {
-        /// How many.
+        /// Negative latencies.
         count: usize,
         /// Of so many latencies.
         of: usize,
@@ -150,9 +150,9 @@ pub enum Invalid {
     /// Arrivals while no bound of the sender's clock was proven.
     #[error("{arrivals} of {of} arrivals came while nothing was proven of the sender's clock")]
     NoClockBound {
-        /// How many.
+        /// Arrivals without a proven bound.
         arrivals: u64,
-        /// Of so many.
+        /// Arrivals in all.
         of: u64,
     },
     /// Latencies outside the bound of the clocks.
@@ -162,9 +162,9 @@ pub enum Invalid {
         duration(*worst_ns as f64)
     )]
     ClockBoundWrong {
-        /// How many.
+        /// Latencies outside the bound.
         latencies: u64,
-        /// Of so many.
+        /// Latencies in all.
         of: u64,
         /// The largest error.
         worst_ns: i64,
@@ -175,9 +175,9 @@ pub enum Invalid {
          recordings"
     )]
     AnswerBeforeQuestion {
-        /// How many.
+        /// Answers before their question.
         count: usize,
-        /// Of so many.
+        /// Answers in all.
         of: usize,
     },
     /// An imported recording has no answers.

@@ -62,9 +62,9 @@ pub struct RecordedTopic {
     pub type_name: String,
     /// How its stamps are found, or why not.
     pub stamp: Result<Stamp, NoStamp>,
-    /// How many.
+    /// Number of messages.
     pub messages: u64,
-    /// Of all of them together.
+    /// Payload of all messages, bytes.
     pub bytes: u64,
     /// Stamps of zero: never set.
     pub unset: u64,
@@ -73,7 +73,7 @@ pub struct RecordedTopic {
     /// Ages whose error has no proven limit: all but those of source times that have one.
     unproven: u64,
     bound_max_ns: u64,
-    /// Of the log.
+    /// Log time of the first message, ns.
     first_ns: u64,
     last_ns: u64,
     /// In order once the file is read.

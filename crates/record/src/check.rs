@@ -22,7 +22,7 @@ const BEYOND: usize = 10;
 /// A topic of a file.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RecordedTopic {
-    /// Its name.
+    /// Name of the topic.
     pub topic: String,
     /// Name of its type.
     pub type_name: String,
@@ -35,9 +35,9 @@ pub struct RecordedTopic {
     pub ros2msg: Option<Arc<str>>,
     /// Metadata of its channel.
     pub metadata: BTreeMap<String, String>,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
-    /// Of payload.
+    /// Payload of all messages, bytes.
     pub bytes: u64,
     /// The longest message.
     pub longest_bytes: u64,
@@ -53,7 +53,7 @@ pub struct RecordedTopic {
     pub bound_max_ns: Option<u64>,
     /// Samples that were lost before the recorder.
     pub missed: u64,
-    /// Publishers.
+    /// Number of publishers.
     pub publishers: u64,
     /// Age p50, p99 and max, ns: log time − source time. `None` where too few are known.
     pub age_p50_ns: Option<i64>,
@@ -66,7 +66,7 @@ pub struct RecordedTopic {
 /// Contents of a file.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Contents {
-    /// By channel.
+    /// Topics, by number of the channel.
     #[serde(skip)]
     pub channels: BTreeMap<u16, RecordedTopic>,
     /// Log time of the earliest message; `None` if there is none.

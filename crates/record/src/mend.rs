@@ -43,7 +43,7 @@ pub enum MendError {
     System {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         cause: io::Error,
     },
     /// Its recorder has not ended.
@@ -66,7 +66,7 @@ pub enum MendError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// Offset of the damage in the file, bytes.
         at: u64,
     },
 }

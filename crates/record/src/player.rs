@@ -39,15 +39,15 @@ pub struct Selection {
 /// Why a play did not begin or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
-    /// The file.
+    /// The file cannot be read.
     #[error("{0}")]
     File(#[from] FileError),
     /// A topic that the file does not have.
     #[error("the file has no topic {topic}; it has {known}")]
     NoTopic {
-        /// The name.
+        /// Name of the topic that is not there.
         topic: String,
-        /// Those it has.
+        /// Names of the file's topics.
         known: String,
     },
     /// Two topics would be one, and readers of it could read only one of the types.
@@ -55,7 +55,7 @@ pub enum PlayError {
         "--remap gives {one} and {other} the name {topic}, and they are of the types {one_type} and {other_type}; name them apart"
     )]
     Mixed {
-        /// The name.
+        /// The name that both would have.
         topic: String,
         /// One topic of the file.
         one: String,
@@ -66,23 +66,23 @@ pub enum PlayError {
         /// Its type.
         other_type: String,
     },
-    /// No messages.
+    /// The file has no message of the selected topics.
     #[error("the file has no message of these topics")]
     Empty,
     /// A topic cannot be opened.
     #[error("{topic} cannot be published: {cause}")]
     Open {
-        /// Its name.
+        /// Name of the topic.
         topic: String,
-        /// Why.
+        /// The library's error.
         cause: NodeError,
     },
     /// A sample cannot be published.
     #[error("a sample of {topic} cannot be published: {cause}")]
     Publish {
-        /// Its topic.
+        /// Name of the topic.
         topic: String,
-        /// Why.
+        /// The library's error.
         cause: PublishError,
     },
 }

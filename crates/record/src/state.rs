@@ -30,11 +30,11 @@ pub struct SystemState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeState {
-    /// Its number.
+    /// Number of the node.
     pub id: String,
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// Its address.
+    /// Address of the node.
     pub address: String,
     /// Whether it runs on the host of the one that looks, and so by the same clock.
     pub same_host: bool,
@@ -44,7 +44,7 @@ pub struct NodeState {
     pub rtt_ms: Option<f64>,
     /// The least round trip, ms.
     pub rtt_min_ms: Option<f64>,
-    /// Pings to it.
+    /// Pings sent to it.
     pub pings: Option<u64>,
     /// Pings that it answered.
     pub answers: Option<u64>,
@@ -66,9 +66,9 @@ pub struct NodeState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClockState {
-    /// It minus the looker's, ms.
+    /// Its time minus the looker's, ms.
     pub offset_ms: f64,
-    /// How much faster it runs, parts per million.
+    /// Drift: positive if it runs faster, parts per million.
     pub drift_ppm: f64,
     /// The true offset is within plus or minus this, ms; `None` if nothing is proven.
     pub bound_ms: Option<f64>,
@@ -84,11 +84,11 @@ pub struct ClockState {
 pub struct LinkState {
     /// Name of the node that it leaves from.
     pub from: String,
-    /// Its number.
+    /// Number of that node.
     pub from_id: String,
     /// Name of the node that it leads to.
     pub to: String,
-    /// Its number.
+    /// Number of that node.
     pub to_id: String,
     /// Round trip, ms.
     pub rtt_ms: Option<f64>,
@@ -112,11 +112,11 @@ pub struct Mismatch {
     pub topic: String,
     /// Name of the writer's node.
     pub writer: String,
-    /// Its number.
+    /// Number of the writer's node.
     pub writer_node: String,
     /// Name of the reader's node.
     pub reader: String,
-    /// Its number.
+    /// Number of the reader's node.
     pub reader_node: String,
     /// Why, with the way out.
     pub why: String,

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 /// A file that is open for writing, perhaps without a name.
 #[derive(Debug)]
 pub(crate) struct New {
-    /// It.
+    /// The open file.
     pub(crate) file: File,
     has_name: bool,
 }

@@ -34,7 +34,7 @@ pub enum WriteError {
     System {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         cause: io::Error,
     },
     /// The disk is full; what was committed before is whole.
@@ -54,7 +54,7 @@ pub enum WriteError {
     Format {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// MCAP's error.
         cause: McapError,
     },
 }

@@ -10,14 +10,14 @@ pub struct Gid(pub [u8; 16]);
 const CLIENT: [u8; 8] = *b"ncltclnt";
 
 impl Gid {
-    /// That of an endpoint of a node.
+    /// Identity of an endpoint of a node.
     pub fn of(node: NodeId, endpoint: EndpointId) -> Gid {
         let mut bytes = node.0;
         bytes[12..].copy_from_slice(&endpoint.0.to_le_bytes());
         Gid(bytes)
     }
 
-    /// That of a client of a service, which requests carry as a number.
+    /// Identity of a client of a service, which requests carry as a number.
     pub fn of_client(number: u64) -> Gid {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&CLIENT);

@@ -54,7 +54,7 @@ impl<T> Queue<T> {
         gone
     }
 
-    /// The oldest.
+    /// Takes the oldest sample.
     pub fn pop(&mut self) -> Option<T> {
         let (sample, bytes) = self.waiting.pop_front()?;
         self.bytes -= bytes;
@@ -88,7 +88,7 @@ impl<T> Inbox<T> {
         self.waitable.ring(1);
     }
 
-    /// The oldest.
+    /// Takes the oldest sample.
     pub(crate) fn take(&self) -> Option<T> {
         let mut queue = lock(&self.queue);
         let item = queue.pop();

@@ -32,13 +32,13 @@ pub const KINDS: [Kind; 6] = [
 /// A count, and what of it nobody has looked at yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// Ever.
+    /// Count since the endpoint was opened.
     pub total: u64,
-    /// Since the last look.
+    /// Change of `total` since the last look.
     pub total_change: u64,
-    /// Now.
+    /// Present count.
     pub current: u64,
-    /// Since the last look.
+    /// Change of `current` since the last look.
     pub current_change: i64,
     /// For [`Kind::IncompatibleQos`]: which policy did not fit last, as [`policy`] numbers it.
     pub policy: u32,

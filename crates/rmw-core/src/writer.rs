@@ -110,7 +110,7 @@ pub enum WriteError {
         /// The topic.
         topic: String,
     },
-    /// So many loans are out that no more are given.
+    /// As many loans are out as a publisher may have.
     #[error("topic {topic}: {LOANS_MAX} loans are out; publish some or give them back")]
     TooManyLoans {
         /// The topic.

@@ -19,7 +19,7 @@ const UNKNOWN: u64 = u64::MAX;
 /// The names before the fields, in ROS 2 before April 2025, each behind its length.
 const NAMES: [&[u8]; 3] = [b"\x0fsequence_number", b"\x10source_timestamp", b"\x0asource_gid"];
 
-/// ROS 2's.
+/// Attachment of ROS 2 (`rmw_zenoh_cpp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RosAttachment {
     /// Counts a publisher's samples from 1, or a client's requests.
@@ -60,7 +60,7 @@ impl RosAttachment {
     }
 }
 
-/// Ours.
+/// Attachment between two gateways of Noctule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SiteAttachment {
     /// Counts a publisher's samples from 1.

@@ -63,11 +63,11 @@ pub struct Plan {
 /// Both sides' endpoints: neither list has the bridge's own, nor those of bridges that join the same pair of networks.
 #[derive(Clone, Copy, Debug)]
 pub struct Sides<'a> {
-    /// ROS 2's.
+    /// Endpoints of ROS 2.
     pub zenoh: &'a [RemoteEndpoint],
     /// Sessions that are gateways of Noctule.
     pub gateways: &'a BTreeSet<String>,
-    /// The bus's.
+    /// Endpoints of the bus.
     pub bus: &'a [KnownEndpoint],
     /// ROS 2's hash by Noctule's, for the types of the bus that are known.
     pub hashes: &'a BTreeMap<u64, String>,

@@ -75,11 +75,11 @@ impl Default for Margins {
 /// A neighbour to avoid, as the drone knows it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Other {
-    /// m.
+    /// Position, m.
     pub position_m: Vector,
-    /// m/s.
+    /// Velocity, m/s.
     pub velocity_m_s: Vector,
-    /// Of the body, m.
+    /// Radius of the body, m.
     pub radius_m: f64,
     /// It may be this far from `position_m`, m.
     pub uncertainty_m: f64,
@@ -87,7 +87,7 @@ pub struct Other {
     pub reciprocates: bool,
 }
 
-/// A decision.
+/// Decision of one drone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
     /// The command, m/s.
@@ -110,7 +110,7 @@ pub struct Avoidance {
 }
 
 impl Avoidance {
-    /// Of a vehicle.
+    /// Avoidance for a vehicle with these limits.
     pub fn new(limits: Limits, margins: Margins) -> Avoidance {
         Avoidance { limits, margins, others: Vec::new(), near: Vec::new(), planes: Vec::new() }
     }

@@ -11,9 +11,9 @@ use crate::vehicle::shortened;
 /// A neighbour as it is thought to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flockmate {
-    /// m.
+    /// Position, m.
     pub position_m: Vector,
-    /// m/s.
+    /// Velocity, m/s.
     pub velocity_m_s: Vector,
 }
 

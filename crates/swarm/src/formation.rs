@@ -54,9 +54,9 @@ pub fn slot_m(shape: Shape, number: usize, count: usize, spacing_m: f64) -> Vect
 /// A place in the formation and the drone that is there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Placed {
-    /// m.
+    /// Position, m.
     pub position_m: Vector,
-    /// m/s.
+    /// Velocity, m/s.
     pub velocity_m_s: Vector,
     /// Relative to the leader, m.
     pub slot_m: Vector,

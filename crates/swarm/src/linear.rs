@@ -21,9 +21,9 @@ const TOLERANCE: f64 = 1e-9;
 /// Allowed is `(v − point) · normal ≥ 0`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plane {
-    /// On the plane.
+    /// A point on the plane.
     pub point: Vector,
-    /// Of length one, to the allowed side.
+    /// Normal of length one, to the allowed side.
     pub normal: Vector,
 }
 
@@ -53,11 +53,11 @@ struct Line {
 /// How well the planes were kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// All.
+    /// All planes were kept.
     All,
-    /// The hard ones.
+    /// The hard planes were kept.
     Hard,
-    /// Not even those.
+    /// Not even the hard planes were kept.
     Least,
 }
 

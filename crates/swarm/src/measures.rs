@@ -13,7 +13,7 @@ const AGE_BINS: usize = 20_000;
 pub struct Measures {
     /// Name of the scenario.
     pub scenario: String,
-    /// Drones.
+    /// Number of drones.
     pub nodes: usize,
     /// Seed of all random numbers.
     pub seed: u64,
@@ -21,15 +21,15 @@ pub struct Measures {
     pub neighbours: String,
     /// How states travel; all are models on the simulated air.
     pub transport: String,
-    /// States a drone publishes per second, Hz; less than asked for if the air has no room.
+    /// States that a drone publishes per second, Hz; less than asked for if the air has no room.
     pub rate_hz: f64,
-    /// Of the drone with the least rate, at the end, Hz.
+    /// Rate of the drone with the least rate, at the end, Hz.
     pub rate_least_hz: f64,
-    /// Of the drone with the greatest rate, at the end, Hz.
+    /// Rate of the drone with the greatest rate, at the end, Hz.
     pub rate_most_hz: f64,
-    /// Asked for, Hz.
+    /// Rate that the scenario asks for, Hz.
     pub rate_asked_hz: f64,
-    /// Simulated, s.
+    /// Simulated time, s.
     pub seconds: f64,
     /// Pairs of drones whose bodies overlapped at some time.
     pub collisions: usize,
@@ -61,9 +61,9 @@ pub struct Measures {
     pub effort_m2_s3: f64,
     /// Age of a neighbour's state at the moment of a decision, median, ms.
     pub age_p50_ms: Option<f64>,
-    /// The same, 99 of 100 are younger, ms.
+    /// 99th percentile of that age, ms.
     pub age_p99_ms: Option<f64>,
-    /// The oldest, ms.
+    /// Largest of those ages, ms.
     pub age_max_ms: Option<f64>,
     /// Bound of the ages, ms.
     pub age_bound_ms: f64,
@@ -77,7 +77,7 @@ pub struct Measures {
     pub known_share: f64,
     /// Decisions in which the braking distances could not be kept.
     pub decisions_unsafe: u64,
-    /// Decisions.
+    /// Number of decisions.
     pub decisions: u64,
     /// Share of the time with a transmission on the air.
     pub air_utilisation: f64,
@@ -99,7 +99,7 @@ pub struct Measures {
     pub cpu_s: Option<f64>,
 }
 
-/// Counts ages.
+/// Histogram of ages.
 #[derive(Debug)]
 pub struct Ages {
     bins: Vec<u64>,
@@ -114,7 +114,7 @@ impl Default for Ages {
 }
 
 impl Ages {
-    /// One more.
+    /// Counts an age.
     pub fn record(&mut self, age: Span) {
         let bin = (age.ns().max(0) / 1_000_000) as usize;
         self.bins[bin.min(AGE_BINS - 1)] += 1;
@@ -150,7 +150,7 @@ pub struct Separation {
     pub least_m: f64,
     /// Pairs in collision.
     pub collided: HashSet<(u32, u32)>,
-    /// Pairs near.
+    /// Pairs that came near.
     pub near: HashSet<(u32, u32)>,
 }
 

@@ -42,9 +42,9 @@ pub fn sphere(count: usize, radius_m: f64, seed: u64) -> Vec<Vector> {
 /// A sphere that never moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Obstacle {
-    /// m.
+    /// Centre, m.
     pub centre_m: Vector,
-    /// m.
+    /// Radius, m.
     pub radius_m: f64,
 }
 

@@ -27,11 +27,11 @@ use crate::{Own, Vector};
 /// How a state is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Knowledge {
-    /// As it came.
+    /// The last state, as it came.
     Hold,
-    /// Extrapolated by its age.
+    /// The last state, extrapolated by its age.
     Age,
-    /// Extrapolated, and wrong by up to what age and bounds leave open.
+    /// The last state, extrapolated, with the error that age and bounds leave open.
     #[default]
     Bound,
 }

@@ -27,9 +27,9 @@ pub const NODES_MAX: usize = STATIONS_MAX;
 /// A checked experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// Its name.
+    /// Name of the scenario.
     pub name: String,
-    /// Drones.
+    /// Number of drones.
     pub nodes: usize,
     /// Mission of the drones.
     pub mission: Mission,
@@ -41,13 +41,13 @@ pub struct Scenario {
     pub takeoff: TakeOffLimits,
     /// Gusts: standard deviation per axis, m/s²; each drone has its own.
     pub wind_m_s2: f64,
-    /// Vehicles.
+    /// Limits of the vehicles.
     pub limits: Limits,
-    /// Distances.
+    /// Distances that drones keep.
     pub margins: Margins,
     /// Decisions per second.
     pub decision_hz: f64,
-    /// States.
+    /// Settings of the states that drones send.
     pub states: States,
     /// How states travel.
     pub transport: Transport,
@@ -129,7 +129,7 @@ pub enum RateRule {
 pub enum Transport {
     /// One frame to all, never repeated.
     Multicast,
-    /// The same state so often, spread evenly over its deadline: one period.
+    /// Copies of a state, spread evenly over its deadline: one period.
     Repeated {
         /// Frames per state, 2 to 4.
         copies: u32,
@@ -141,9 +141,9 @@ pub enum Transport {
 /// Drones that fall silent and hover.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Kill {
-    /// Share of all, drawn by the seed.
+    /// Share of all drones, drawn by the seed.
     pub share: f64,
-    /// When, s.
+    /// Virtual time of the kill, s.
     pub at_s: f64,
 }
 
@@ -156,7 +156,7 @@ pub enum ScenarioError {
     /// A number that makes no sense.
     #[error("{field} is {value}; give {range}")]
     Range {
-        /// Which.
+        /// Name of the field.
         field: &'static str,
         /// The value.
         value: String,

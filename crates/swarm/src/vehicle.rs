@@ -41,16 +41,16 @@ impl Limits {
 /// Where a vehicle is and how it moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Vehicle {
-    /// m.
+    /// Position, m.
     pub position_m: Vector,
-    /// m/s.
+    /// Velocity, m/s.
     pub velocity_m_s: Vector,
     /// Over the last step, m/s².
     pub acceleration_m_s2: Vector,
 }
 
 impl Vehicle {
-    /// At rest.
+    /// A vehicle at rest.
     pub fn at(position_m: Vector) -> Vehicle {
         Vehicle { position_m, velocity_m_s: Vector::zeros(), acceleration_m_s2: Vector::zeros() }
     }

@@ -23,7 +23,7 @@ const ANSWERS_BEFORE_STEP: u64 = 2_000;
 /// A loop that has left this is given up: it is linear and would go on for ever.
 const ANGLE_MAX_RAD: f64 = 1e6;
 
-/// Why it ended.
+/// Why a run ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum JointLinkError {
     /// It could not join.
@@ -37,7 +37,7 @@ pub enum JointLinkError {
     NoAnswer(u64),
 }
 
-/// A run.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct JointRun {
     /// How the loop did.

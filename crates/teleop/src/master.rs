@@ -147,13 +147,13 @@ impl Smoother {
 /// Configuration of a master.
 #[derive(Clone, Debug)]
 pub struct MasterConfig {
-    /// Whose hand.
+    /// Source of the hand's poses.
     pub source: Source,
     /// A link that poses pass before they are published; their source times stay what they were.
     pub link: Option<Direction>,
-    /// How long a pose may take.
+    /// Deadline of a pose.
     pub deadline: Duration,
-    /// Of the link.
+    /// Seed of the link.
     pub seed: u64,
 }
 

@@ -18,7 +18,7 @@ const STATE_SCHEMA: &str = r#"{"type":"object","properties":{"sequence":{"type":
 "goal_m":{"type":"array","items":{"type":"number"}},"command_age_ns":{"type":"integer"},
 "command_bound_ns":{"type":"integer"},"branch":{"type":"integer"},"sigma_min":{"type":"number"},
 "rules":{"type":"array","items":{"type":"integer"}}}}"#;
-/// The same of a command.
+/// JSON schema of a command, for viewers.
 const COMMAND_SCHEMA: &str = r#"{"type":"object","properties":{"sequence":{"type":"integer"},"operator":{"type":"integer"},
 "position_m":{"type":"array","items":{"type":"number"}},"orientation":{"type":"array","items":{"type":"number"}},
 "linear_velocity_m_s":{"type":"array","items":{"type":"number"}},
@@ -28,26 +28,26 @@ const COMMAND_SCHEMA: &str = r#"{"type":"object","properties":{"sequence":{"type
 /// Why a recording cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    /// The file.
+    /// The file cannot be opened, read or written.
     #[error("cannot use {path}: {source}")]
     File {
-        /// It.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Its content.
+    /// The contents are no recording of an arm.
     #[error("{path} is no recording of an arm: {source}")]
     Content {
-        /// It.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// MCAP's error.
         source: mcap::McapError,
     },
     /// It contains no state.
     #[error("{path} contains no message of {STATE_TOPIC}; record one with `noctule teleop --record FILE`")]
     Empty {
-        /// It.
+        /// Path of the file.
         path: String,
     },
 }

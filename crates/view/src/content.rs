@@ -92,13 +92,13 @@ pub enum NotShown {
     /// Fewer bytes than the pixels take.
     #[error("it says {width} x {height} pixels with {row_bytes} bytes a row, and has {bytes} bytes")]
     Pixels {
-        /// Columns.
+        /// Width, pixels.
         width: usize,
-        /// Rows.
+        /// Height, pixels.
         height: usize,
-        /// Of a row.
+        /// Length of a row, bytes.
         row_bytes: usize,
-        /// Of all that is there.
+        /// Bytes that are there.
         bytes: usize,
     },
     /// A compressed picture of an unknown format.
@@ -115,19 +115,19 @@ pub enum NotShown {
     Points {
         /// Points in a row.
         width: usize,
-        /// Rows.
+        /// Rows of points.
         height: usize,
-        /// Of a point.
+        /// Length of a point, bytes.
         point_bytes: usize,
-        /// Of all that is there.
+        /// Bytes that are there.
         bytes: usize,
     },
     /// Fewer bytes than the cells of a map take.
     #[error("it says {width} x {height} cells, and has {bytes}")]
     Cells {
-        /// Columns.
+        /// Width, cells.
         width: usize,
-        /// Rows.
+        /// Height, cells.
         height: usize,
         /// Of all that is there.
         bytes: usize,

@@ -42,7 +42,7 @@ pub enum RecordedError {
     /// It is no recording, or holds nothing.
     #[error("{path}: {what}")]
     Nothing {
-        /// Which.
+        /// Path of the file.
         path: String,
         /// The fact.
         what: String,

@@ -43,9 +43,9 @@ pub enum ServerError {
     /// The address is taken, or is not this machine's.
     #[error("cannot listen on {address}: {source}; choose another with --listen")]
     Listen {
-        /// It.
+        /// The address to listen on.
         address: SocketAddr,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// No threads or no random numbers are left.

@@ -14,11 +14,11 @@ const FINE_STEP_S: f64 = 2e-6;
 /// For the continuous view the matrices give the derivative instead of the next state.
 #[derive(Clone, Debug)]
 pub struct ClosedLoop {
-    /// Of the state.
+    /// Matrix of the state.
     pub transition: DMatrix<f64>,
-    /// Of the reference.
+    /// Vector of the reference.
     pub input: DVector<f64>,
-    /// To position plus speed over its scale, in the units of the loop's error.
+    /// From the state to position plus speed over its scale, in the units of the loop's error.
     pub output: DVector<f64>,
 }
 

@@ -25,9 +25,9 @@ use rustix::time::{ClockId, clock_gettime};
 use super::map::KnownDot;
 use crate::Outcome;
 
-/// On the air.
+/// Domain of the nodes on the air.
 const AIR_DOMAIN: u32 = 4_331;
-/// Between the two processes.
+/// Domain of a drone's two processes.
 const HOST_DOMAIN: u32 = 4_332;
 const STATES: &str = "swarm/state";
 pub(super) const OWN: &str = "drone/own";

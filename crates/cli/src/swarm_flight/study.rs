@@ -60,7 +60,7 @@ struct Cell {
     /// Mean of the medians.
     age_ms: f64,
     collisions: usize,
-    /// Worst.
+    /// Least distance over all seeds, m.
     least_m: f64,
     formation_m: Option<f64>,
     left: u64,

@@ -134,7 +134,7 @@ pub(crate) struct PageArguments {
     replay: Option<PathBuf>,
 }
 
-/// Of the page.
+/// Settings of the page.
 #[derive(Clone, clap::Args)]
 struct Window {
     /// Where the page listens; port 0 takes a free one

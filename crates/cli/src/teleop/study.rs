@@ -27,7 +27,7 @@ const COMMAND_LINKS: [&str; 8] = [
     "delay=10ms jitter=5ms distribution=uniform reorder=jitter",
     "delay=10ms loss=5% burst=3",
 ];
-/// The same, live: each takes twice 20 s.
+/// Links of the live experiment on commands: each takes twice 20 s.
 const LIVE_COMMAND_LINKS: [&str; 5] = [
     "delay=5ms",
     "delay=20ms",
@@ -37,9 +37,9 @@ const LIVE_COMMAND_LINKS: [&str; 5] = [
 ];
 /// Delays of both ways together for E2: 0 to 30 samples of 250 µs.
 const JOINT_DELAYS_MS: [f64; 10] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 7.25, 7.5];
-/// The same, live: the processes add to them, and what counts is measured in the loop.
+/// Delays of the live experiment E2: the processes add to them, and what counts is measured in the loop.
 const LIVE_JOINT_DELAYS_MS: [f64; 8] = [2.0, 4.0, 5.0, 6.0, 6.5, 7.0, 7.5, 8.0];
-/// For E3.
+/// Delays for E3.
 const HUMAN_DELAYS_MS: [f64; 8] = [0.0, 50.0, 70.0, 100.0, 150.0, 200.0, 300.0, 400.0];
 
 /// For E4: from soft to stiff.
@@ -121,12 +121,12 @@ pub(crate) fn run(arguments: &StudyArguments) -> Result<Outcome, Box<dyn Error>>
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Study {
-    /// Which.
+    /// The experiment.
     experiment: Experiment,
     /// With real processes across emulated links.
     #[serde(default)]
     live: bool,
-    /// Of the links.
+    /// Seed of the links.
     #[serde(default)]
     seed: u64,
     /// Of commands; its own by default.

@@ -158,7 +158,7 @@ impl Search {
         (what, help)
     }
 
-    /// The same of a package that is there and has no such type.
+    /// Fault and way out for a package that is there and has no such type.
     fn not_in_package(&self, name: &TypeName) -> Option<(String, String)> {
         let folder = self.folder_of(name.package())?;
         let files = Package { name: name.package().to_owned(), folder: folder.clone() }.files().ok()?;

@@ -12,9 +12,9 @@ use crate::nearest;
 #[derive(Debug, Clone)]
 pub(super) struct Entry<'t> {
     pub(super) value: &'t DeValue<'t>,
-    /// Of the value.
+    /// Place of the value.
     pub(super) span: Range<usize>,
-    /// Of the key.
+    /// Place of the key.
     pub(super) key: Range<usize>,
 }
 

@@ -41,7 +41,7 @@ pub struct CommandExperiment {
     pub hand: Hand,
     /// How long is measured.
     pub duration: Span,
-    /// Of the link.
+    /// Seed of the link.
     pub seed: u64,
 }
 

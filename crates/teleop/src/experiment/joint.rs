@@ -22,7 +22,7 @@ pub(crate) const STEP_RAD: f64 = 0.1;
 pub struct JointVerdict {
     /// Largest error of the last quarter over that of the second: below one it dies away.
     pub growth: f64,
-    /// It dies away.
+    /// Whether the error dies away.
     pub stable: bool,
     /// Root of the mean square of the error over the first second, rad.
     pub rms_rad: f64,

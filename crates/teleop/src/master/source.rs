@@ -41,23 +41,23 @@ pub enum DeviceError {
     /// It cannot be opened.
     #[error("cannot open {path}: {source}; `ls -l /dev/input` shows whose it is, usually the group input's")]
     Open {
-        /// It.
+        /// Path of the device.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Its counts cannot be turned into lengths.
     #[error("the touchpad {path}: {source}")]
     NoResolution {
-        /// It.
+        /// Path of the device.
         path: PathBuf,
-        /// Why.
+        /// The axis without a resolution.
         source: NoResolution,
     },
     /// It was pulled out, or its file ended.
     #[error("the device {path} has gone; the arm stops by the age of its last command")]
     Gone {
-        /// It.
+        /// Path of the device.
         path: PathBuf,
     },
 }

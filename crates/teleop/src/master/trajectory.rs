@@ -12,32 +12,32 @@ const HEAD: &str = "seconds,x_m,y_m,z_m,clutch";
 /// Why there is no trajectory.
 #[derive(Debug, thiserror::Error)]
 pub enum TrajectoryError {
-    /// The file.
+    /// The file cannot be read.
     #[error("cannot read {path}: {source}")]
     File {
-        /// It.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A recording.
+    /// A recording cannot be read.
     #[error(transparent)]
     Recording(#[from] RecordingError),
-    /// The first line.
+    /// The first line is not the header of a table.
     #[error("the first line of a trajectory is \"{HEAD}\", not \"{0}\"")]
     Head(String),
-    /// A line of it.
+    /// A line is no row of a table.
     #[error("line {line}: \"{text}\" is not four finite numbers and a 0 or 1 with commas between them")]
     Row {
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
         /// Its text.
         text: String,
     },
-    /// Its time.
+    /// The lines are not in order of time.
     #[error("line {0} is not later than the line before it; sort the lines by their seconds")]
     Order(usize),
-    /// Its length.
+    /// The table has no rows, or too many.
     #[error("a trajectory has 1 to {ROWS_MAX} lines below the first, not {0}")]
     Length(usize),
 }

@@ -33,12 +33,12 @@ pub(super) enum BrowserMessage {
     Look(Look),
     /// Another moment of the recording, ms since 1970.
     Seek {
-        /// It.
+        /// The moment, ms since 1970.
         at: f64,
     },
     /// Lets the recording run, or not.
     Play {
-        /// Whether.
+        /// Whether it runs.
         on: bool,
         /// Times the recording's own speed.
         rate: f64,
