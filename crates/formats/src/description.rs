@@ -85,7 +85,7 @@ pub enum DescribedElement {
     Named(String),
 }
 
-/// How many of an element there are.
+/// Array, sequence or optional member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DescribedShape {
     /// Always so many.

@@ -51,7 +51,7 @@ pub enum DeviceError {
     NoResolution {
         /// Path of the device.
         path: PathBuf,
-        /// The axis without a resolution.
+        /// Why its counts have no length.
         source: NoResolution,
     },
     /// It was pulled out, or its file ended.
