@@ -15,9 +15,9 @@ use crate::{c_library, programs, python, shell};
 const LANGUAGES: [&str; 4] = ["rs", "c", "cpp", "py"];
 /// Samples that each subscriber must have of each publisher.
 const SAMPLES: usize = 3;
-/// Between two samples of each publisher.
+/// Interval between two samples of each publisher.
 const PERIOD: Duration = Duration::from_millis(20);
-/// To give up after; discovery takes a fraction of it, on a machine that compiles a few seconds.
+/// Time limit of a meeting; discovery takes a fraction of it, on a machine that compiles a few seconds.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// Builds the programs, those in C and C++ as a new CMake project outside the checkout, and lets all

@@ -30,7 +30,7 @@ pub const BUILD_EXAMPLES: &str =
     "cargo build --release --locked --package noctule-generated-example --package noctule-surgical-robot";
 /// Samples that each must have of each other.
 const SAMPLES: usize = 8;
-/// To give up after; discovery takes a fraction of it.
+/// Time limit of a meeting; discovery takes a fraction of it.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Builds the programs by cargo, CMake and `python -m noctule.gen`, and lets them meet in a network namespace of their own.

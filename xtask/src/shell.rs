@@ -11,7 +11,7 @@ use crate::excerpt::Excerpt;
 /// How long after a command's end its output may still come; what it left running in the background keeps the pipe open.
 const OUTPUT_AFTER_THE_END: Duration = Duration::from_secs(1);
 
-/// Of the commands whose output is not the terminal's.
+/// Last line of the commands whose output is not the terminal's.
 static LAST_LINE: Mutex<String> = Mutex::new(String::new());
 
 /// The checkout's root.

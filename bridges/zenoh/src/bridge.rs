@@ -94,9 +94,9 @@ pub(crate) struct BridgeStatus {
     pub(crate) sessions: usize,
     /// Another bridge does the work.
     pub(crate) is_standby: bool,
-    /// By topic.
+    /// Status of each topic's route.
     pub(crate) routes: Vec<RouteStatus>,
-    /// By name.
+    /// Status of each service.
     pub(crate) services: Vec<ServiceStatus>,
     /// Nodes of ROS 2 by their full names, in the order of the alphabet.
     pub(crate) ros_nodes: Vec<String>,

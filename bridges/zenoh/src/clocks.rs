@@ -22,7 +22,7 @@ use crate::shared::{RouteError, Shared};
 const CLOCKS_MAX: usize = 4096;
 /// Time limit of a request for a clock.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Without clocks to ask for.
+/// Sleep while there are no clocks to ask for.
 const IDLE: Duration = Duration::from_millis(500);
 
 /// Other gateways' clocks, and the topics that wait for one.

@@ -60,7 +60,7 @@ pub(crate) struct Shared {
 /// Others, and what is reported.
 #[derive(Debug, Default)]
 pub(crate) struct Inside {
-    /// By which samples of other gateways name their publishers: they come on keys of our own.
+    /// Identities by which samples of other gateways name their publishers: they come on keys of our own.
     pub(crate) site_gids: HashSet<[u8; 16]>,
     pub(crate) notices: VecDeque<String>,
     given: BTreeSet<String>,

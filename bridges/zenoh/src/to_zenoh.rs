@@ -34,7 +34,7 @@ pub(crate) fn subscriber(node: &Node, route: &Route) -> Result<Subscriber, NodeE
     builder.qos(route.qos).open()
 }
 
-/// By which numbers ROS 2 knows the publishers of the bus.
+/// Identities by which ROS 2 knows the publishers of the bus.
 type Gids = BTreeMap<NodeId, [u8; 16]>;
 
 /// A topic of the bus in Zenoh, whether it is read or not: one publisher for each key.
@@ -42,7 +42,7 @@ pub(crate) struct Writer {
     /// With the number of each publisher on the bus, by which ROS 2 knows it.
     ros: Vec<(String, AdvancedPublisher<'static>)>,
     site: AdvancedPublisher<'static>,
-    /// By hash.
+    /// Identities by hash.
     gids: Mutex<BTreeMap<String, Gids>>,
 }
 

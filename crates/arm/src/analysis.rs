@@ -21,9 +21,9 @@ pub type Value = Complex<f64>;
 /// How a loop is looked at.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum View {
-    /// As differential equations.
+    /// The loop as differential equations.
     Continuous,
-    /// As it runs at its rate, with whole samples of delay.
+    /// The loop as it runs at its rate, with whole samples of delay.
     Sampled {
         /// Samples between measurement and voltage: 0 is none, 1 the usual computation.
         delay_samples: u32,

@@ -146,7 +146,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// At rest.
+    /// A controller of an arm at rest.
     pub fn new(config: ControllerConfig, joints_rad: Joints) -> Controller {
         let plan_s = PERIODS_PER_PLAN as f64 / config.joint_loop.rate_hz;
         let flange = flange(&config.geometry, &joints_rad);
@@ -331,7 +331,7 @@ impl Controller {
         Prediction::new(command, self.config.mode, age.as_s_f64())
     }
 
-    /// From the newest command to a motion of the profile.
+    /// Turns the newest command into a motion of the profile.
     fn follow(&mut self, now: Instant<Controlling>) {
         let (Some(command), Some(grip)) = (&self.newest, &self.grip) else { return };
         if command.bound.is_none_or(|bound| bound > self.config.validator.age_bound_max) {

@@ -36,9 +36,9 @@ pub enum Hand {
         count: u32,
         /// Diameter of the circle, m.
         diameter_m: f64,
-        /// For one reach.
+        /// Time for one reach, s.
         reach_s: f64,
-        /// At each target.
+        /// Rest at each target, s.
         rest_s: f64,
     },
 }
@@ -126,7 +126,7 @@ pub struct CrossoverOperator {
 }
 
 impl CrossoverOperator {
-    /// At rest at the centre. Usual values: 3 to 5 rad/s and 0.15 to 0.25 s.
+    /// An operator at rest at the centre. Usual values: 3 to 5 rad/s and 0.15 to 0.25 s.
     ///
     /// The reaction is rounded to whole steps and is at most 10,000 of them.
     pub fn new(gain_per_s: f64, reaction_s: f64, step_s: f64) -> CrossoverOperator {

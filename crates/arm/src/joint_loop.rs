@@ -71,7 +71,7 @@ pub struct JointLoop {
 }
 
 impl JointLoop {
-    /// At rest at `angle_rad`.
+    /// A loop at rest at `angle_rad`.
     pub fn new(config: &LoopConfig, angle_rad: f64) -> JointLoop {
         let step_s = 1.0 / config.rate_hz;
         let pid = Pid::new(config.gains, config.limit, step_s);

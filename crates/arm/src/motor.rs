@@ -56,7 +56,7 @@ pub struct Motor {
 }
 
 impl Motor {
-    /// At rest at `angle_rad`.
+    /// A motor at rest at `angle_rad`.
     pub fn new(model: &MotorModel, step_s: f64, angle_rad: f64) -> Motor {
         let (transition, input) = model.held(step_s);
         Motor { transition, input, per_speed: model.per_speed, state: Vector3::new(0.0, 0.0, angle_rad) }

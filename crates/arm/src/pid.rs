@@ -45,7 +45,7 @@ pub struct Pid {
 }
 
 impl Pid {
-    /// At rest. The derivative acts on the error unless [`Pid::on_measurement`].
+    /// A controller at rest. The derivative acts on the error unless [`Pid::on_measurement`].
     pub fn new(gains: Gains, limit: Option<Limit>, step_s: f64) -> Pid {
         Pid { gains, limit, derives_measurement: false, step_s, integral: 0.0, filtered: 0.0 }
     }

@@ -17,15 +17,15 @@ const SERVO_VELOCITY_RAD_S: f64 = 0.6;
 /// Limits of every joint's motion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProfileLimits {
-    /// Of each joint.
+    /// Greatest speed of each joint.
     pub velocity_rad_s: f64,
-    /// Of each joint.
+    /// Greatest acceleration of each joint.
     pub acceleration_rad_s2: f64,
-    /// Of each joint.
+    /// Greatest jerk of each joint.
     pub jerk_rad_s3: f64,
-    /// Of each joint, while it ramps to standstill.
+    /// Greatest acceleration of each joint while it ramps to standstill.
     pub stop_acceleration_rad_s2: f64,
-    /// Of each joint, while it ramps to standstill.
+    /// Greatest jerk of each joint while it ramps to standstill.
     pub stop_jerk_rad_s3: f64,
 }
 
@@ -65,7 +65,7 @@ pub struct Motion {
 }
 
 impl Motion {
-    /// At rest.
+    /// Joints at rest.
     pub fn at_rest(position_rad: Joints) -> Motion {
         Motion { position_rad, ..Motion::default() }
     }
@@ -109,7 +109,7 @@ impl std::fmt::Debug for Profile {
 }
 
 impl Profile {
-    /// At rest at `position_rad`; each call advances by `step_s`.
+    /// A profile at rest at `position_rad`; each call advances by `step_s`.
     pub fn new(limits: ProfileLimits, step_s: f64, position_rad: Joints) -> Profile {
         let mut input = InputParameter::new(None);
         input.synchronization = Synchronization::None;

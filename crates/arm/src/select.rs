@@ -86,7 +86,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Without a branch: the first selection takes the cheapest.
+    /// A selector without a branch: the first selection takes the cheapest.
     pub fn new(config: SelectorConfig, geometry: Geometry) -> Selector {
         Selector { config, geometry, branch: None, better_since: None, flips: 0 }
     }

@@ -40,9 +40,9 @@ pub enum Line {
 /// One topic, as publisher or subscriber.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// As DDS calls it, for instance `rt/imu`.
+    /// Name in DDS, for instance `rt/imu`.
     pub topic: String,
-    /// As DDS calls it, for instance `sensor_msgs::msg::dds_::Imu_`.
+    /// Name of the type in DDS, for instance `sensor_msgs::msg::dds_::Imu_`.
     pub type_name: String,
     /// Reads instead of writing.
     pub subscribes: bool,

@@ -20,7 +20,7 @@ use crate::swarm::{SwarmArguments, seconds, short};
 use crate::types::{TopicType, TypesArguments, parsed};
 use crate::units::{age, columns, printable};
 
-/// Between two looks for a server.
+/// Interval between two looks for a server.
 const LOOK: Duration = Duration::from_millis(10);
 /// Longest goal.
 const GOAL_BYTES_MAX: u32 = 16 << 20;

@@ -15,7 +15,7 @@ use crate::swarm::{SwarmArguments, seconds};
 use crate::types::{TopicType, TypesArguments};
 use crate::units::{age, printable};
 
-/// Between two looks for a server.
+/// Interval between two looks for a server.
 const LOOK: Duration = Duration::from_millis(10);
 /// Longest request.
 const REQUEST_BYTES_MAX: u32 = 16 << 20;

@@ -83,7 +83,7 @@ enum Role {
     },
 }
 
-/// Arguments that line, controller and companion share.
+/// Arguments that controller and companion share.
 #[derive(Clone, clap::Args)]
 pub(crate) struct Flight {
     /// Protocol on the line
@@ -98,7 +98,7 @@ pub(crate) struct Flight {
     /// Poses a second
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pose_hz: u32,
-    /// From a picture to its pose
+    /// Delay from a picture to its pose
     #[arg(long, default_value = "30ms", value_name = "TIME", value_parser = time)]
     pipeline: Span,
     /// How long nothing counts

@@ -85,7 +85,7 @@ pub(crate) struct UpArguments {
     /// Ends of the link; more than two are a star, and multicast reaches all of them
     #[arg(long, default_value_t = 2, value_name = "N")]
     nodes: usize,
-    /// Of the random numbers
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Write what each end sees to FILE-a.pcap, FILE-b.pcap, …

@@ -18,7 +18,7 @@ use crate::stop::Stop;
 use crate::swarm::{SwarmArguments, seconds};
 use crate::units::printable;
 
-/// Between two looks for nodes.
+/// Interval between two looks for nodes.
 const LOOK: Duration = Duration::from_millis(10);
 /// Parameters that one request names: what they hold must fit its response.
 const NAMES_AT_ONCE: usize = 16;
@@ -49,7 +49,7 @@ pub(crate) enum Command {
         node: String,
         /// The parameter
         parameter: String,
-        /// As YAML or JSON: 0.5, true, text, '[1, 2]'
+        /// The value as YAML or JSON: 0.5, true, text, '[1, 2]'
         #[arg(allow_hyphen_values = true)]
         value: String,
         #[command(flatten)]
@@ -76,7 +76,7 @@ pub(crate) enum Command {
     Load {
         /// The node, such as /arm
         node: String,
-        /// As `noctule param dump` writes it
+        /// A file as `noctule param dump` writes it
         file: PathBuf,
         #[command(flatten)]
         asking: Asking,

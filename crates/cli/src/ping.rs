@@ -20,7 +20,7 @@ use crate::units::{printable, time, with_bound};
 
 /// Nodes that are remembered.
 const NODES_LIMIT: usize = 256;
-/// Between two looks for a node.
+/// Interval between two looks for a node.
 const LOOK: Duration = Duration::from_millis(10);
 /// Time in which every node of a healthy network is discovered.
 const ALL_HEARD: Duration = Duration::from_millis(1500);
@@ -141,7 +141,7 @@ struct Target {
 #[derive(Clone, Copy)]
 struct Trip {
     round_trip: Span,
-    /// From the request's arrival to the reply's departure.
+    /// Time from the request's arrival to the reply's departure.
     turn_around: Span,
     /// Unknown until the clocks have been compared.
     ways: Option<Ways>,

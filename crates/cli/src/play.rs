@@ -22,7 +22,7 @@ use crate::stop::Stop;
 use crate::swarm::{SwarmArguments, seconds};
 use crate::units;
 
-/// Between two looks for readers.
+/// Interval between two looks for readers.
 const LOOK: Duration = Duration::from_millis(10);
 /// The last part of a wait is spent looking at the clock: a sleep ends tens of microseconds late.
 const SPIN: Duration = Duration::from_micros(100);

@@ -17,7 +17,7 @@ use crate::swarm::{SwarmArguments, seconds};
 use crate::types::{TopicType, TypeError, Types, TypesArguments};
 use crate::units;
 
-/// Between two looks for readers.
+/// Interval between two looks for readers.
 const LOOK: Duration = Duration::from_millis(10);
 /// Time-outs for finding the topic, to know its type, and then for the type.
 const TOPIC_WITHIN: Duration = Duration::from_secs(1);

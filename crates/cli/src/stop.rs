@@ -41,7 +41,7 @@ impl Stop {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Since the start.
+    /// Time since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }

@@ -17,7 +17,7 @@ use crate::units::{columns, printable};
 
 /// Mismatches shown of one topic.
 const MISMATCHES_LIMIT: usize = 64;
-/// Between two looks for a topic.
+/// Interval between two looks for a topic.
 const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(clap::Args)]
@@ -237,7 +237,7 @@ impl Topic {
     }
 }
 
-/// In the words of DDS and ROS 2; only a writer has a history.
+/// QoS in the words of DDS and ROS 2; only a writer has a history.
 fn words(qos: &Qos, kind: EndpointKind) -> String {
     let mut words = format!("{} {}", qos.reliability, qos.durability);
     if kind == EndpointKind::Writer {

@@ -16,7 +16,7 @@ use crate::Outcome;
 const RECORD_SEPARATOR: u8 = 0x1e;
 /// A longer record is none of ours.
 const RECORD_BYTES_MAX: u64 = 64 << 10;
-/// Of the number of a node in a file.
+/// Digits of a node's number in a file.
 const NODE_DIGITS: usize = 32;
 /// Writers that are listed.
 const WRITERS_MAX: usize = 4_096;
@@ -85,7 +85,7 @@ enum Record {
         link: String,
         events: u64,
     },
-    /// Of a schema that is not ours.
+    /// The event's schema is not ours.
     Foreign,
 }
 

@@ -36,7 +36,7 @@ pub struct Accuracy {
     /// Share of exchanges with an error of at most two sigma, over the same time as `rms_error_ns`; 0.954 for
     /// an honest sigma of a normal error.
     pub within_2_sigma: Option<f64>,
-    /// From the first exchange until the error stays within 100 µs up to the first step or the end.
+    /// Time from the first exchange until the error stays within 100 µs up to the first step or the end.
     pub time_to_100us_s: Option<f64>,
     /// The same after a step, from the departure of the first exchange after it; the worst step.
     /// `None` also if one of them was never recovered from.
@@ -177,7 +177,7 @@ fn segments(points: &[Point]) -> Vec<&[Point]> {
     segments
 }
 
-/// From the departure of a segment's first exchange until the error stays usable to its end.
+/// Time from the departure of a segment's first exchange until the error stays usable to its end.
 fn usable_after_s(segment: &[Point]) -> Option<f64> {
     let unusable = |point: &Point| point.error_ns.is_none_or(|error_ns| error_ns.abs() > USABLE_NS);
     let first_usable = segment.iter().rposition(unusable).map_or(0, |last| last + 1);

@@ -39,11 +39,11 @@ pub struct LiveRun {
     pub stamps: &'static str,
     /// Errors count from this long after the start and after the step.
     pub settling_s: f64,
-    /// Over everything.
+    /// Accuracy over everything.
     pub whole: Accuracy,
-    /// Up to the step.
+    /// Accuracy up to the step.
     pub before_step: Accuracy,
-    /// From the step on.
+    /// Accuracy from the step on.
     pub after_step: Accuracy,
     /// The last words of `sync probe` and of `sync serve`.
     pub prober: Value,

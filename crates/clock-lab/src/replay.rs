@@ -8,9 +8,9 @@ use noctule_lab::trace::TraceRow;
 
 /// Estimates after each exchange of a trace.
 pub struct Replayed {
-    /// At each row's `t4`, after that exchange was handled.
+    /// Estimate at each row's `t4`, after that exchange was handled.
     pub estimates: Vec<Option<Estimate>>,
-    /// Of each row, whether it was used, and if not why.
+    /// Verdict on each row: used, or why not.
     pub verdicts: Vec<Result<(), Rejection>>,
     /// Counts of exchanges by their fate.
     pub counters: Counters,

@@ -18,7 +18,7 @@ use crate::topics::Language;
 use crate::topics::check::{Limits, bytes_per_s, size_bytes_max};
 use crate::topics::{Action, Program, Qos, Service, System, Topic};
 
-/// Of the description's shape.
+/// Version of the description's shape.
 pub const VERSION: u32 = 1;
 
 /// Everything that is generated from, in one value.

@@ -89,7 +89,7 @@ impl Fault {
         Self { severity: Severity::Warning, ..self }
     }
 
-    /// With the way out.
+    /// Adds the way out.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }

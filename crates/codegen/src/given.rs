@@ -22,7 +22,7 @@ pub struct Given {
 #[derive(Debug)]
 struct Source {
     library: Library,
-    /// Of a `topics.toml`.
+    /// Types by topic, of a `topics.toml`.
     topics: BTreeMap<String, TypeName>,
 }
 

@@ -20,7 +20,7 @@ pub struct Hashes<'a> {
 }
 
 impl<'a> Hashes<'a> {
-    /// Of the types of this library.
+    /// Hashes of the types of this library.
     pub fn new(library: &'a Library) -> Self {
         Self { library, known: HashMap::new() }
     }

@@ -21,11 +21,11 @@ struct Extent {
 /// A struct in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// Of the whole, in bytes.
+    /// Size of the whole, in bytes.
     pub size_bytes: u64,
     /// 1, 2, 4 or 8.
     pub alignment_bytes: u64,
-    /// Of each field, in order.
+    /// Place of each field, in order.
     pub fields: Vec<FieldPlace>,
     /// Padding behind the last field, in bytes.
     pub tail_bytes: u64,
@@ -34,9 +34,9 @@ pub struct Layout {
 /// Where a field lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldPlace {
-    /// From the beginning of the struct, in bytes.
+    /// Offset from the beginning of the struct, in bytes.
     pub offset_bytes: u64,
-    /// Before the field, in bytes.
+    /// Padding before the field, in bytes.
     pub padding_bytes: u64,
 }
 
@@ -48,7 +48,7 @@ pub struct Layouts<'l> {
 }
 
 impl<'l> Layouts<'l> {
-    /// Of resolved types.
+    /// Layouts of resolved types.
     pub fn new(library: &'l Library) -> Self {
         Self { library, known: HashMap::new() }
     }

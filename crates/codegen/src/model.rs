@@ -152,12 +152,12 @@ pub enum Element {
     Primitive(Primitive),
     /// UTF-8; `bound` is the greatest number of bytes without the closing NUL.
     String {
-        /// Of bytes, if there is one.
+        /// Greatest number of bytes, if there is one.
         bound: Option<u32>,
     },
     /// UTF-16; `bound` is the greatest number of code units.
     WString {
-        /// Of code units, if there is one.
+        /// Greatest number of code units, if there is one.
         bound: Option<u32>,
     },
     /// A struct or an enum by its name.
@@ -258,9 +258,9 @@ pub struct Constant {
 pub struct Struct {
     /// Its full name.
     pub name: TypeName,
-    /// At least one.
+    /// Fields in order, at least one.
     pub fields: Vec<Field>,
-    /// In order.
+    /// Constants in order.
     pub constants: Vec<Constant>,
     /// The definition's comment on the whole, line by line.
     pub comment: Vec<String>,

@@ -28,7 +28,7 @@ use noctule_bridge::type_hashes::TypeHashes;
 const AGAIN: Duration = Duration::from_millis(100);
 /// Time for which discovery news is gathered, so that one plan covers what arrives together.
 const GATHER: Duration = Duration::from_millis(20);
-/// Of discovery in DDS: three kinds and the list of ROS 2's nodes.
+/// Sources of news of discovery in DDS: three kinds, and the list of ROS 2's nodes.
 const NEWS_MAX: usize = 4;
 /// Nothing is exchanged before the others on the bus have had time to learn of this node: a hello is sent once a second.
 const SETTLE: Duration = Duration::from_millis(1200);
@@ -89,9 +89,9 @@ pub struct BridgeStatus {
     pub participants: usize,
     /// Another bridge does the work.
     pub is_standby: bool,
-    /// By topic.
+    /// Status of each topic's route.
     pub routes: Vec<RouteStatus>,
-    /// By name.
+    /// Status of each service.
     pub services: Vec<ServiceStatus>,
     /// Nodes of ROS 2 by their full names, in the order of the alphabet.
     pub ros_nodes: Vec<String>,

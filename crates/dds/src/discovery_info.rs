@@ -51,7 +51,7 @@ impl GidWidth {
 pub struct RosNode {
     /// `/` or `/a/b`.
     pub namespace: String,
-    /// Without slashes.
+    /// Name without slashes.
     pub name: String,
     /// Its readers.
     pub readers: Vec<[u8; 16]>,
@@ -60,7 +60,7 @@ pub struct RosNode {
 }
 
 impl RosNode {
-    /// As `ros2 node list` shows it.
+    /// Full name, as `ros2 node list` shows it.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.namespace.trim_end_matches('/'), self.name)
     }

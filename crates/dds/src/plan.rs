@@ -93,9 +93,9 @@ impl Route {
 /// Routes to open, and why the other topics have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// By topic.
+    /// Routes, in the order of their topics.
     pub routes: Vec<Route>,
-    /// For people, each a sentence about one topic.
+    /// Sentences for people, each about one topic.
     pub faults: BTreeSet<String>,
 }
 

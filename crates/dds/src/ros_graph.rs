@@ -22,7 +22,7 @@ pub(crate) struct RosGraph {
     width: GidWidth,
     /// CDR of the list that was published last.
     written: Vec<u8>,
-    /// By the number of the participant.
+    /// Nodes by the GUID prefix of their participant.
     known: BTreeMap<[u8; 12], Vec<RosNode>>,
 }
 
@@ -39,7 +39,7 @@ impl RosGraph {
         Ok(RosGraph { writer, reader, width, written: Vec::new(), known: BTreeMap::new() })
     }
 
-    /// Of the lists of others.
+    /// Reader of other participants' lists.
     pub(crate) fn reader(&self) -> &Reader {
         &self.reader
     }
@@ -115,7 +115,7 @@ impl BusNodes {
         self.0.entry(node).or_default().readers.push(reader);
     }
 
-    /// In an order that does not change.
+    /// The nodes in an order that does not change.
     pub(crate) fn listed(self) -> Vec<RosNode> {
         self.0.into_values().filter(|node| !node.name.is_empty()).collect()
     }

@@ -206,7 +206,7 @@ impl Page<'_> {
         self.call("Input.dispatchMouseEvent", event);
     }
 
-    /// As large as a phone's screen, with touch.
+    /// Sets a screen as large as a phone's, with touch.
     pub fn phone(&mut self) {
         let screen = json!({ "width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true });
         self.call("Emulation.setDeviceMetricsOverride", screen);

@@ -1,4 +1,4 @@
-//! Finds settings of this machine that spoil latency, why they matter, and the command that mends each.
+//! Finds settings of this machine that spoil latency; each finding has the reason and the command that mends it.
 //!
 //! Every check reads files under a root that tests replace. A check that cannot tell says so: an
 //! absent file is not a good result.
@@ -15,7 +15,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// As it should be.
+    /// No fault.
     Good,
     /// Costs latency or trust in some cases; nothing to mend by a command, or a matter of taste.
     Note,

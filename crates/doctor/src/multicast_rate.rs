@@ -30,7 +30,7 @@ pub(super) fn multicast_rate(machine: &Machine) -> Finding {
     judge(&interface, ask(&["info"]).as_deref(), ask(&["scan", "dump"]).as_deref())
 }
 
-/// By what `iw dev IF info` and `iw dev IF scan dump` print; `None`: they do not run.
+/// Judges the output of `iw dev IF info` and `iw dev IF scan dump`; `None`: they do not run.
 fn judge(interface: &str, info: Option<&str>, dump: Option<&str>) -> Finding {
     let (Some(info), Some(dump)) = (info, dump) else {
         return finding("multicast_rate", State::Unknown, format!("{interface}: `iw` does not say"), WHY)
@@ -78,7 +78,7 @@ fn arithmetic(mbps: f64, band: Option<Band>) -> String {
     )
 }
 
-/// Of a line `channel 6 (2437 MHz), width: 20 MHz`.
+/// Frequency in a line `channel 6 (2437 MHz), width: 20 MHz`.
 fn frequency_mhz(info: &str) -> Option<f64> {
     let line = info.lines().map(str::trim).find(|line| line.starts_with("channel "))?;
     line.split_once('(')?.1.split_whitespace().next()?.parse().ok()

@@ -46,7 +46,7 @@ pub struct CompanionConfig {
     pub topics: Topics,
     /// Poses a second.
     pub pose_hz: u32,
-    /// From a picture to its pose.
+    /// Delay from a picture to its pose.
     pub pipeline: Span,
     /// Decides the camera's errors.
     pub seed: u64,

@@ -88,7 +88,7 @@ pub struct Estimator {
     horizon: Instant<Board>,
     predictor: Predictor,
     samples: VecDeque<(ImuSample, Raw)>,
-    /// By time.
+    /// Poses by time.
     poses: VecDeque<Odometry>,
     last_sample: Option<Instant<Board>>,
     last_fused: Instant<Board>,

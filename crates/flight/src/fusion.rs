@@ -21,11 +21,11 @@ pub enum Companion {}
 pub enum Correction {
     /// Not at all: a pose is taken to be of the moment at which it arrived.
     Uncorrected,
-    /// By the autopilot's exponential filter.
+    /// Correction by the autopilot's exponential filter.
     Ema,
-    /// By the proven interval and the filter inside it.
+    /// Correction by the proven interval and the filter inside it.
     Bounded,
-    /// By the truth, which no real controller has: what is left is the sensors' own error.
+    /// Correction by the truth, which no real controller has: the rest is the sensors' own error.
     Exact,
 }
 

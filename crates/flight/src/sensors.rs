@@ -28,7 +28,7 @@ pub struct Odometry {
     pub time: Instant<Board>,
     /// World frame, m.
     pub position_m: Vector,
-    /// From body to world.
+    /// Rotation from body to world.
     pub attitude: Attitude,
     /// Standard deviation on each axis, m.
     pub position_std_m: f64,

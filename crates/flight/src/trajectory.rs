@@ -22,7 +22,7 @@ pub struct Kinematics {
     pub velocity_m_s: Vector,
     /// World frame, m/s²; without gravity's part (zero while hovering).
     pub acceleration_m_s2: Vector,
-    /// From body to world.
+    /// Rotation from body to world.
     pub attitude: Attitude,
     /// Body frame, rad/s.
     pub angular_rate_rad_s: Vector,

@@ -62,7 +62,7 @@ struct Stop {
 #[derive(Debug, Default)]
 struct Inside {
     channels: Vec<Channel>,
-    /// By topic: a topic that comes back has its number again.
+    /// Numbers by topic: a topic that comes back has its number again.
     numbers: BTreeMap<String, u32>,
     viewers: BTreeMap<u64, Viewer>,
     next_viewer: u64,

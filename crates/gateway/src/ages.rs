@@ -36,12 +36,12 @@ const PX4_BY_DDS: u8 = 2;
 /// How the samples of a client are stamped, for the status line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stamping {
-    /// By their arrival: nothing else is known.
+    /// Dated by their arrival: nothing else is known.
     #[default]
     Arrival,
-    /// By the client's word, bound unknown.
+    /// Dated by the client, bound unknown.
     Client,
-    /// By the client, with a proven bound.
+    /// Dated by the client, with a proven bound.
     Proven(Span),
 }
 

@@ -115,7 +115,7 @@ struct Outlet {
     node: Arc<Node>,
     publisher: Publisher,
     stamped: Stamped,
-    /// For the payload with its encapsulation header.
+    /// Buffer for the payload with its encapsulation header.
     payload: Vec<u8>,
 }
 

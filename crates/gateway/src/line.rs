@@ -101,7 +101,7 @@ pub struct LineStatus {
 /// The status of a client.
 #[derive(Clone, Debug)]
 pub struct ClientStatus {
-    /// From the agent.
+    /// Figures of the agent.
     pub figures: ClientFigures,
     /// Its participant's name.
     pub name: String,

@@ -42,9 +42,9 @@ struct Inbox {
 
 /// The end on the bus.
 pub(crate) enum End {
-    /// Of a requester: calls under way, and the identity that each reply needs.
+    /// End of a requester: calls under way, and the identity that each reply needs.
     Client(Box<RawClient>, BTreeMap<CallId, [u8; IDENTITY_BYTES]>),
-    /// Of a replier.
+    /// End of a replier.
     Server(Box<RawServer>),
 }
 

@@ -285,7 +285,7 @@ impl Counts {
 struct Seen {
     /// Silence of the board after each plugging in, ns.
     back_ns: Vec<i64>,
-    /// Of the gateway, once a second.
+    /// Resident memory of the gateway, once a second.
     memory_kib: Vec<u64>,
 }
 

@@ -27,7 +27,7 @@ const KEY_BYTES: usize = 32;
 /// Of a message only this much is read at either end, when it is read in place and not wholly touched.
 const EDGE_BYTES: usize = 16;
 
-/// As scenarios call it.
+/// Name in scenarios.
 const NAME: &str = "noctule";
 
 /// The peer `noctule`.

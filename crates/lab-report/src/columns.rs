@@ -89,7 +89,7 @@ impl<'a> Experiment<'a> {
 /// Contents of one cell of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Figure {
-    /// As it is shown.
+    /// The text that is shown.
     pub text: String,
     /// The page sorts by it, as a number if it is one; empty sorts last.
     pub sort: String,

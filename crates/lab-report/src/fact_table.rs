@@ -94,9 +94,9 @@ fn wire_per_payload(trials: &[&Cell]) -> Option<f64> {
 /// A table of words, ready to be shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FactTable {
-    /// Of the columns; the first is the experiment.
+    /// Headings of the columns; the first is the experiment.
     pub headings: Vec<String>,
-    /// As wide as the headings.
+    /// Rows, as wide as the headings.
     pub rows: Vec<Vec<String>>,
     /// Where the figures in brackets stand.
     pub sources: Vec<String>,
@@ -128,7 +128,7 @@ impl FactTable {
     }
 }
 
-/// Of the columns in which a row has something to say.
+/// Names of the columns in which a row has a figure.
 fn names(run: &Run, row: &MergedCell) -> Vec<String> {
     let of_trials = valid_trials(run, row).first().map(|cell| figures(cell)).unwrap_or_default();
     of_trials.into_keys().chain(pooled(run, row).into_keys().map(str::to_owned)).collect()

@@ -82,15 +82,15 @@ pub fn write(path: &Path, run: &Run, samples: &[CellSamples]) -> Result<(), Repo
 /// Fault in a file of samples.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum SampleError {
-    /// A channel of nobody.
+    /// A channel without a cell.
     #[error("a channel has no metadata named {CELL_KEY:?}")]
     NoCell,
-    /// Of a run with other cells.
+    /// A channel of a run with other cells.
     #[error(
         "a channel belongs to cell {cell:?}, run.json has {cells} cells; both files must come from one run"
     )]
     OtherRun {
-        /// As the channel names it.
+        /// Number of the cell, as the channel names it.
         cell: String,
         /// Cells of the run.
         cells: usize,

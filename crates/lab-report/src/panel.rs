@@ -48,11 +48,11 @@ pub struct PanelAxis {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spacing {
-    /// In proportion.
+    /// Linear scale.
     Linear,
-    /// By their logarithm; there is no zero.
+    /// Logarithmic scale; there is no zero.
     Log,
-    /// In proportion up to this value and by their logarithm beyond, either sign.
+    /// Linear up to this value and logarithmic beyond, either sign.
     Asinh(f64),
 }
 

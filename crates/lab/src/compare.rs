@@ -71,9 +71,9 @@ pub struct Effect {
     pub low: Option<f64>,
     /// Upper end of the interval.
     pub high: Option<f64>,
-    /// For programs.
+    /// The verdict for programs.
     pub change: Change,
-    /// For people.
+    /// The verdict for people.
     pub verdict: String,
 }
 
@@ -96,9 +96,9 @@ pub enum Change {
 pub struct Difference {
     /// Its name.
     pub what: String,
-    /// In A.
+    /// Value in A.
     pub a: String,
-    /// In B.
+    /// Value in B.
     pub b: String,
 }
 

@@ -89,7 +89,7 @@ pub enum RowError {
     /// A time of more than 63 bits.
     #[error("the time {time} does not fit 63 bits; it must be nanoseconds")]
     TimeTooLarge {
-        /// As it was written.
+        /// The time, as it was written.
         time: String,
     },
     /// A time that goes back.

@@ -21,7 +21,7 @@ const LATENESS_P99_9_MAX_NS: u64 = 5_000_000;
 /// An emulated link during one trial, warm-up and discovery included.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRecord {
-    /// Of its random numbers; the same for every peer in the same trial.
+    /// Seed of its random numbers; the same for every peer in the same trial.
     pub seed: u64,
     /// The congestion control of programs that use the kernel's TCP and do not choose.
     pub tcp_congestion_control: String,

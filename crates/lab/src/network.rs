@@ -25,7 +25,7 @@ const ADDRESSES: [[u8; 4]; 2] = [[10, 77, 0, 1], [10, 77, 0, 2]];
 const PREFIX_BITS: u32 = 24;
 const INTERFACES: [&str; 2] = ["noctule0", "noctule1"];
 
-/// Of the calling thread's namespace.
+/// File with TCP's congestion control of the calling thread's namespace.
 const CONGESTION_CONTROL_PATH: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 const DEVICES_PATH: &str = "/proc/thread-self/net/dev";
 /// Columns of that file, counted from after the name.
@@ -81,11 +81,11 @@ pub struct Network {
 pub struct Emulation<'a> {
     /// Model of the link as text: docs/spec/link-text.md.
     pub spec: &'a str,
-    /// Of the link's random choices.
+    /// Seed of the link's random choices.
     pub seed: u64,
     /// How far recordings have come.
     pub elapsed: Span,
-    /// For the forwarder alone, if any.
+    /// Core for the forwarder alone, if any.
     pub core: Option<u32>,
 }
 

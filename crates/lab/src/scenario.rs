@@ -130,11 +130,11 @@ pub struct Group {
 pub struct Dimensions {
     /// Values of `mode`.
     pub modes: Vec<Mode>,
-    /// Of `link`; `None`: the first the peer offers.
+    /// Values of `link`; `None`: the first the peer offers.
     pub links: Option<Vec<Link>>,
     /// Values of `wait`.
     pub waits: Vec<Wait>,
-    /// Of `placement`.
+    /// Values of `placement`.
     pub placements: Vec<PlacementWish>,
     /// Value of `touch`.
     pub touch: Touch,
@@ -144,7 +144,7 @@ pub struct Dimensions {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
-    /// Of another peer, which then has no options but those below; default: the group's, with its options.
+    /// Another peer, which then has no options but those below; default: the group's, with its options.
     pub peer: Option<String>,
     /// Options beside or instead of the group's.
     #[serde(default)]
@@ -207,7 +207,7 @@ pub struct Smoke {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "expected a text or a number")]
 pub enum OptionValue {
-    /// As it stands.
+    /// A text, as it is written.
     Text(String),
     /// A whole number.
     Whole(i64),

@@ -37,9 +37,9 @@ pub(crate) struct NodeResult {
 /// Results of one trial.
 #[derive(Debug, Default)]
 pub(crate) struct Trial {
-    /// Of each node.
+    /// Results of each node.
     pub(crate) nodes: Vec<NodeResult>,
-    /// Of each node of what flowed beside.
+    /// Results of each node of the traffic beside it.
     pub(crate) beside: Option<Vec<NodeResult>>,
     /// Bytes given to the links between the hosts.
     pub(crate) wire_bytes: Option<u64>,

@@ -100,7 +100,7 @@ pub enum Invalid {
     Negative {
         /// Negative latencies.
         count: usize,
-        /// Of so many latencies.
+        /// Latencies in all.
         of: usize,
         /// The least of them.
         worst_ns: i64,

@@ -34,7 +34,7 @@ pub enum LineError {
         /// The word.
         word: String,
     },
-    /// Over `LINE_BYTES_MAX`.
+    /// A line longer than `LINE_BYTES_MAX`.
     #[error("a line of {length_bytes} bytes; the longest is {LINE_BYTES_MAX}")]
     TooLong {
         /// Its length.

@@ -30,7 +30,7 @@ pub(crate) struct Plan {
     pub(crate) warm_up_messages: u64,
     pub(crate) warm_up_ns: i64,
     pub(crate) reply_timeout_ns: i64,
-    /// After the lab's `stop`, so long a silence means "no more".
+    /// Silence after the lab's `stop` that means "no more", ns.
     pub(crate) quiet_ns: i64,
     pub(crate) touch: Touch,
 }

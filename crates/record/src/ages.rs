@@ -31,13 +31,13 @@ const TEXT_BYTES_MAX: usize = 8 << 10;
 /// Topics of a file, with rates and ages.
 #[derive(Debug, Default)]
 pub struct Recording {
-    /// By number, of which channels name one.
+    /// Definitions by number, of which channels name one.
     definitions: HashMap<u16, Definition>,
-    /// By number; `None` is not wanted.
+    /// Channels by number; `None` is not wanted.
     channels: HashMap<u16, Option<Channel>>,
     topics: BTreeMap<String, RecordedTopic>,
     messages: u64,
-    /// Of our own recordings.
+    /// Source times, which only our own recordings have.
     times: Times,
 }
 
@@ -76,7 +76,7 @@ pub struct RecordedTopic {
     /// Log time of the first message, ns.
     first_ns: u64,
     last_ns: u64,
-    /// In order once the file is read.
+    /// Ages, in order once the file is read.
     ages_ns: Vec<i64>,
 }
 
@@ -243,17 +243,17 @@ impl RecordedTopic {
         (self.unproven == 0 && !self.ages_ns.is_empty()).then_some(self.bound_max_ns)
     }
 
-    /// Between the first and the last message, by the log.
+    /// Time between the first and the last message, by the log.
     pub fn duration_s(&self) -> f64 {
         self.last_ns.saturating_sub(self.first_ns) as f64 / 1e9
     }
 
-    /// Of the intervals between messages.
+    /// Rate by the intervals between messages.
     pub fn rate_hz(&self) -> Option<f64> {
         (self.duration_s() > 0.0).then(|| (self.messages - 1) as f64 / self.duration_s())
     }
 
-    /// Of payload.
+    /// Payload per second.
     pub fn bytes_per_s(&self) -> Option<f64> {
         self.rate_hz().map(|rate_hz| rate_hz * self.bytes as f64 / self.messages as f64)
     }
@@ -269,7 +269,7 @@ impl RecordedTopic {
         median_ns.is_some_and(|median_ns| median_ns.unsigned_abs() > ONE_DAY_NS)
     }
 
-    /// In order; none if stamps are of another time.
+    /// Ages in order; none if stamps are of another time.
     pub fn ages_ns(&self) -> &[i64] {
         if self.is_of_another_time() { &[] } else { &self.ages_ns }
     }

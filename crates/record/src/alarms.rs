@@ -81,7 +81,7 @@ pub struct Alarm {
     pub topic: String,
     /// The fault.
     pub condition: Condition,
-    /// For so many nanoseconds.
+    /// Time for which it must hold, ns.
     pub for_ns: u64,
 }
 

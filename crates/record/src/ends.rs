@@ -11,7 +11,7 @@ pub const PUBLISHERS: &str = "noctule_publishers";
 pub const SUBSCRIBERS: &str = "noctule_subscribers";
 /// Nodes that are written, and nodes that are read, of one topic.
 pub const NODES_MAX: usize = 256;
-/// Of the number of a node.
+/// Digits of a node's number.
 const DIGITS: usize = 16;
 
 /// A node that publishes or reads a topic.

@@ -26,7 +26,7 @@ pub struct Settings {
     pub localhost: bool,
     /// Addresses of other hosts, as `ROS_STATIC_PEERS` has them.
     pub peers: Vec<String>,
-    /// Of this process.
+    /// Enclave of this process.
     pub enclave: String,
     /// Where notices go.
     pub notify: Notify,

@@ -22,9 +22,9 @@ pub enum Way {
 pub struct NodeName {
     /// `/` or `/ns`.
     pub namespace: String,
-    /// Without its namespace.
+    /// Name without its namespace.
     pub name: String,
-    /// Of another process: `/`, for discovery does not carry it.
+    /// Enclave; of another process `/`, for discovery does not carry it.
     pub enclave: String,
 }
 

@@ -18,11 +18,11 @@ pub(crate) const HEADER_BYTES: usize = 4;
 /// Loans of one publisher, each named by the address of its first byte.
 #[derive(Debug, Default)]
 pub(crate) struct Loans {
-    /// In the open slot of the publisher.
+    /// The loan in the open slot of the publisher.
     pub(crate) slot: Option<usize>,
-    /// In the open slot of a publisher that another has taken the place of.
+    /// The loan in the open slot of a publisher that another has replaced, and that publisher.
     earlier: Option<(usize, Publisher)>,
-    /// In this process's memory.
+    /// Loans in this process's memory.
     copied: BTreeMap<usize, Vec<u8>>,
     /// Something else was published while a slot was lent.
     pub(crate) is_mixed: bool,

@@ -23,7 +23,7 @@ pub struct Quality {
     pub transient_local: bool,
     /// HISTORY: keep all instead of keep last.
     pub keep_all: bool,
-    /// Of keep last; 0: [`DEPTH_DEFAULT`], or of a reader elsewhere: not known.
+    /// HISTORY's depth with keep last; 0: [`DEPTH_DEFAULT`], or of a reader elsewhere: not known.
     pub depth: u32,
     /// DEADLINE; `None`: none.
     pub deadline: Option<Duration>,

@@ -31,9 +31,9 @@ const LENT_BYTES_MIN: usize = 4096;
 /// The bytes of a message.
 #[derive(Debug)]
 pub enum Body {
-    /// In this process's memory.
+    /// A copy in this process's memory.
     Copied(Vec<u8>),
-    /// In shared memory; its publisher goes round it as long as this lives.
+    /// A loan in shared memory; its publisher goes round it as long as this lives.
     Lent(Sample),
 }
 
@@ -58,7 +58,7 @@ impl Body {
 /// A message and what is known of it.
 #[derive(Debug)]
 pub struct Taken {
-    /// In CDR, with its header.
+    /// The message in CDR, with its header.
     pub body: Body,
     /// When it was true, in nanoseconds of the time of day; `None` if its publisher's clock is not known yet.
     pub source_ns: Option<i64>,
@@ -68,7 +68,7 @@ pub struct Taken {
     pub published: u64,
     /// Counts the samples of this subscription from 1.
     pub received: u64,
-    /// Of its publisher.
+    /// Identity of its publisher.
     pub gid: Gid,
 }
 

@@ -33,7 +33,7 @@ pub const MESSAGE_BYTES_MAX: u32 = 1 << 20;
 /// A request for a server, or a reply for a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incoming {
-    /// In CDR, with its header.
+    /// The message in CDR, with its header.
     pub bytes: Vec<u8>,
     /// The client that asked.
     pub client: Gid,
@@ -89,7 +89,7 @@ pub struct ServerEnd {
 pub struct Service<'a> {
     /// `/add_two_ints`.
     pub name: &'a str,
-    /// Of its request and its response.
+    /// Types of its request and its response.
     pub types: ServiceTypes,
     /// ROS 2's hash of the service.
     pub rihs01: Option<[u8; 32]>,

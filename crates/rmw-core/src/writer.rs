@@ -46,7 +46,7 @@ pub struct Topic<'a> {
     pub name: &'a str,
     /// `std_msgs/msg/String`.
     pub type_name: &'a str,
-    /// Of [`Participant::describe`]; 0: not known.
+    /// Hash from [`Participant::describe`]; 0: not known.
     pub type_hash: u64,
     /// ROS 2's hash of the type.
     pub rihs01: Option<[u8; 32]>,

@@ -21,7 +21,7 @@ pub struct Announced {
     pub kind: Kind,
     /// Its topic or service.
     pub name: TypedName,
-    /// Of the type.
+    /// Hash of the type.
     pub hash: String,
     /// Offered or requested, as [`RosQos::text`] has it.
     pub qos: String,
@@ -49,7 +49,7 @@ pub struct Announcements {
 }
 
 impl Announcements {
-    /// Of a session of this number.
+    /// No announcements yet, of the session with this number.
     pub fn new(domain: u32, zid: &str) -> Announcements {
         let (nodes, endpoints) = (BTreeMap::new(), BTreeMap::new());
         Announcements { domain, zid: zid.to_owned(), next: 0, nodes, endpoints, left_out: 0 }

@@ -26,7 +26,7 @@ pub struct RosAttachment {
     pub sequence: i64,
     /// The time of day at its writer, in nanoseconds.
     pub stamp_ns: i64,
-    /// Of the publisher, or of the client that asked.
+    /// Identity of the publisher, or of the client that asked.
     pub gid: [u8; 16],
 }
 
@@ -71,7 +71,7 @@ pub struct SiteAttachment {
     pub bound: Option<Span>,
     /// Its standard error.
     pub sigma: Option<Span>,
-    /// Of the publisher.
+    /// Identity of the publisher.
     pub gid: [u8; 16],
 }
 

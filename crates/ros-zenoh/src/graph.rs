@@ -24,7 +24,7 @@ pub struct RemoteEndpoint {
     pub zid: String,
     /// Its kind, topic, type hash and QoS.
     pub endpoint: TokenEndpoint,
-    /// By which its samples name it.
+    /// Identity, by which its samples name it.
     pub gid: [u8; 16],
 }
 
@@ -40,7 +40,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Of one domain; the own session's tokens are left out.
+    /// An empty graph of one domain; the own session's tokens are left out.
     pub fn new(domain: u32, own_zid: &str) -> Graph {
         Graph {
             domain,

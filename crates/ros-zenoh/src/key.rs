@@ -30,7 +30,7 @@ pub enum NameError {
 /// A topic or service of ROS 2 with its type, by the bus's names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypedName {
-    /// With a `/` at its beginning.
+    /// Name with a `/` at its beginning.
     pub name: String,
     /// `package/msg/Name`, of a service `package/srv/Name`.
     pub type_name: String,

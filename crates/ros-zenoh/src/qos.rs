@@ -57,7 +57,7 @@ impl RosQos {
         RosQos { depth: 10, ..RosQos::default() }
     }
 
-    /// Of an endpoint of the bus.
+    /// QoS of an endpoint of the bus.
     pub fn of_bus(qos: &Qos) -> RosQos {
         RosQos {
             is_reliable: qos.reliability == Reliability::Reliable,
@@ -69,7 +69,7 @@ impl RosQos {
         }
     }
 
-    /// As the bus has it.
+    /// The same QoS on the bus.
     pub fn on_bus(&self) -> Qos {
         let depth = if self.is_keep_all { DEPTH_MAX } else { self.depth.clamp(1, DEPTH_MAX) };
         Qos {
@@ -86,7 +86,7 @@ impl RosQos {
         }
     }
 
-    /// As a token has it.
+    /// Text of the QoS in a token.
     pub fn text(&self) -> String {
         let only = |is: bool, text: &str| if is { text.to_owned() } else { String::new() };
         let reliability = only(!self.is_reliable, "2");
@@ -98,7 +98,7 @@ impl RosQos {
         format!("{reliability}:{durability}:{history},{depth}:{deadline}:{lifespan}:{liveliness},{lease}")
     }
 
-    /// From a token; `None` if this is none. Words for "as the system has it" are the default.
+    /// QoS from a token's text; `None` if it is none. Words for "as the system has it" are the default.
     pub fn parse(text: &str) -> Option<RosQos> {
         let mut parts = text.split(':');
         let mut part = || parts.next();

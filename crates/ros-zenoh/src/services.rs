@@ -36,9 +36,9 @@ pub struct ServiceRoute {
 /// Service routes to open, and why the other services have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServicePlan {
-    /// By name.
+    /// Routes, in the order of their names.
     pub routes: Vec<ServiceRoute>,
-    /// For people, each a sentence.
+    /// Sentences for people.
     pub faults: BTreeSet<String>,
 }
 
@@ -66,7 +66,7 @@ struct Service<'a> {
     servers: BTreeSet<(&'a TypedName, &'a str)>,
     /// Those of clients there.
     clients: BTreeSet<(&'a TypedName, &'a str)>,
-    /// On the bus: what reads requests and what writes replies, by its node, with its type.
+    /// Endpoints on the bus that read requests, and those that write replies, by node, with their type.
     bus: [Vec<(NodeId, TypeRef)>; 2],
     /// Hashes that endpoints on the bus name for a type.
     bus_hashes: BTreeMap<&'a str, u64>,

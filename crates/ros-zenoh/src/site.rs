@@ -102,7 +102,7 @@ pub enum ReplyFault {
 /// When a sample of another gateway was true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dated {
-    /// In this side's clock.
+    /// Source time in this side's clock.
     pub source: Instant<Local>,
     /// Half the width of what is proven of it; `None`: nothing is.
     pub bound: Option<Span>,

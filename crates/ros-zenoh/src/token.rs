@@ -51,12 +51,12 @@ pub struct TokenNode {
     pub enclave: String,
     /// `/` or `/a/b`.
     pub namespace: String,
-    /// Without slashes.
+    /// Name without slashes.
     pub name: String,
 }
 
 impl TokenNode {
-    /// As `ros2 node list` shows it.
+    /// Full name, as `ros2 node list` shows it.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.namespace.trim_end_matches('/'), self.name)
     }
@@ -69,7 +69,7 @@ pub struct TokenEndpoint {
     pub kind: Kind,
     /// Its topic or service.
     pub name: TypedName,
-    /// Of its type; of a service the service's.
+    /// Hash of its type, or of its service.
     pub hash: String,
     /// Offered or requested.
     pub qos: RosQos,

@@ -59,7 +59,7 @@ pub struct Margins {
     pub soft_m: f64,
     /// Collisions further ahead do not matter yet, s.
     pub horizon_s: f64,
-    /// From a decision until the vehicle has done it: period of decisions and response, s.
+    /// Time from a decision until the vehicle has done it: period of decisions and response, s.
     pub reaction_s: f64,
     /// Share of the vehicle's acceleration that braking is planned with: the rest is for wind and for turns.
     pub braking_share: f64,

@@ -15,7 +15,7 @@ pub enum Shape {
     Line,
     /// A V with the leader at its tip.
     Wedge,
-    /// Around the leader.
+    /// A circle around the leader.
     Ring,
     /// Rows and columns behind the leader.
     Grid,

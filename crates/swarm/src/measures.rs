@@ -87,11 +87,11 @@ pub struct Measures {
     pub loss: f64,
     /// Share of the receptions lost to overlapping frames.
     pub loss_by_collision: f64,
-    /// On the air per drone and second, MAC headers included, bytes.
+    /// Bytes on the air per drone and second, MAC headers included.
     pub bytes_per_drone_s: f64,
     /// Time until every drone had received every other's state once, s; `null` if that did not happen.
     pub discovery_s: Option<f64>,
-    /// From the start until the last living drone had left its place, s; `null` if one never did.
+    /// Time from the start until the last living drone had left its place, s; `null` if one never did.
     pub takeoff_s: Option<f64>,
     /// Drones that left because they had waited for the longest time, and not because they knew their neighbours.
     pub takeoffs_overdue: usize,
@@ -155,7 +155,7 @@ pub struct Separation {
 }
 
 impl Separation {
-    /// Of bodies of `radius_m`.
+    /// Separation of bodies of `radius_m`.
     pub fn new(radius_m: f64) -> Separation {
         Separation {
             collision_m: 2.0 * radius_m,

@@ -58,7 +58,7 @@ pub struct Wind {
 }
 
 impl Wind {
-    /// Of a standard deviation per axis, m/s², and a time constant, s, which must be positive.
+    /// Gusts of a standard deviation per axis, m/s², and a time constant, s, which must be positive.
     pub fn new(deviation_m_s2: f64, memory_s: f64, seed: u64) -> Wind {
         Wind { random: Random::for_part(seed, 12), deviation_m_s2, memory_s, gust_m_s2: Vector::zeros() }
     }

@@ -45,7 +45,7 @@ pub struct Estimate {
     pub position_m: Vector,
     /// Its last velocity, m/s.
     pub velocity_m_s: Vector,
-    /// Of its body, m.
+    /// Radius of its body, m.
     pub radius_m: f64,
     /// It is no further from `position_m`, m; 0 unless [`Knowledge::Bound`].
     pub uncertainty_m: f64,
@@ -64,7 +64,7 @@ pub struct RangeLimits {
     pub near_m: f64,
 }
 
-/// Between two looks at which may be near by now.
+/// Interval between two looks at which may be near by now.
 const RANGE_PERIOD: Span = Span::from_ms(200);
 
 /// Counts of the states that came, and of neighbours that were dropped.
@@ -133,7 +133,7 @@ impl Known {
     }
 }
 
-/// In a slot without a neighbour: no drone has this number, because no table is so large.
+/// Number in a slot without a neighbour: no drone has it, because no table is so large.
 const NO_NODE: u32 = u32::MAX;
 /// Beside the number of a neighbour that was out of range; no table is so large.
 const FAR: u32 = 1 << 31;
@@ -152,7 +152,7 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// Of drone `own`, for drones with numbers below `numbers`.
+    /// Table of drone `own`, for drones with numbers below `numbers`.
     pub fn new(own: u32, numbers: usize, lifespan: Span) -> Neighbours {
         let slots = vec![Known::NONE; numbers.min(FAR as usize)];
         let (here_m, counters) = (Vector::zeros(), NeighbourCounters::default());
@@ -160,7 +160,7 @@ impl Neighbours {
         Neighbours { own, lifespan, range: None, range_looked_at, here_m, slots, count: 0, counters }
     }
 
-    /// With limits for those that are far away.
+    /// Sets limits for those that are far away.
     pub fn with_range(self, range: Option<RangeLimits>) -> Neighbours {
         Neighbours { range, ..self }
     }

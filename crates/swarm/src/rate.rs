@@ -19,7 +19,7 @@
 
 use noctule_timebase::Span;
 
-/// Between two steps of the control.
+/// Interval between two steps of the control.
 pub const PERIOD: Span = Span::from_ms(200);
 const ALPHA: f64 = 0.016;
 const BETA: f64 = 0.0012;
@@ -45,13 +45,13 @@ pub struct RateControl {
     airtime_s: f64,
     /// Share of the air that the drone takes.
     share: f64,
-    /// Of the last two periods.
+    /// Busy share of the last two periods.
     busy: f64,
     busy_before: Span,
 }
 
 impl RateControl {
-    /// For states whose frames, repetitions included, take `airtime` each; begins at the least rate.
+    /// Control for states whose frames, repetitions included, take `airtime` each; begins at the least rate.
     pub fn new(limits: RateLimits, airtime: Span) -> RateControl {
         let airtime_s = airtime.as_s_f64().max(1e-9);
         let share = limits.least_hz * airtime_s;

@@ -76,13 +76,13 @@ pub enum Mission {
     },
     /// A leader flies a circle; the others keep their slots.
     Formation {
-        /// Between slots, m.
+        /// Distance between slots, m.
         spacing_m: f64,
         /// The first shape.
         shape: Shape,
-        /// After this comes the next, s.
+        /// Time of a shape before the next, s.
         shape_s: f64,
-        /// Of the leader, m/s.
+        /// Speed of the leader, m/s.
         speed_m_s: f64,
     },
     /// All fly together in a cube.
@@ -99,7 +99,7 @@ pub struct States {
     pub rate_hz: f64,
     /// The rate is not lowered below this to stay within the air's budget, Hz.
     pub rate_min_hz: f64,
-    /// From the moment a state is true until it is handed to the radio.
+    /// Delay from the moment a state is true until it is handed to the radio.
     pub delay: Span,
     /// Error of the own position, m.
     pub position_bound_m: f64,

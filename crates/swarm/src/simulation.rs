@@ -30,7 +30,7 @@ use knowing::{Discovery, Sums};
 
 /// Step of the vehicles.
 const STEP: Span = Span::from_ms(10);
-/// Between two looks at all distances: every second step.
+/// Steps between two looks at all distances: every second step.
 const LOOK_STEPS: u64 = 2;
 /// The air learns positions this often, in steps.
 const POSITION_STEPS: u64 = 10;
@@ -77,7 +77,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// At time zero.
+    /// A swarm at time zero.
     ///
     /// # Errors
     /// [`ScenarioError::Air`]: the air has no room for the states. [`ScenarioError::Obstacle`]: a drone begins or ends in one.

@@ -6,7 +6,7 @@ use crate::Vector;
 
 /// Length of a message.
 pub const STATE_BYTES: usize = 80;
-/// Of this layout.
+/// Version of this layout.
 pub const VERSION: u8 = 1;
 /// No coordinate is further from the origin, m; a message with more is refused.
 pub const POSITION_MAX_M: f64 = 1e7;
@@ -40,9 +40,9 @@ pub struct State<C> {
     pub velocity_m_s: Vector,
     /// m/s².
     pub acceleration_m_s2: Vector,
-    /// Of the nose, from the x axis to the y axis, rad; 0 to below 2π.
+    /// Direction of the nose, from the x axis to the y axis, rad; 0 to below 2π.
     pub heading_rad: f64,
-    /// Of the body, m.
+    /// Radius of the body, m.
     pub radius_m: f64,
     /// The true position is no further from `position_m`, m.
     pub position_bound_m: f64,

@@ -60,7 +60,7 @@ pub struct TakeOff {
 }
 
 impl TakeOff {
-    /// Of a drone that expects states of `expected` others, if all are in range.
+    /// Take-off of a drone that expects states of `expected` others, if all are in range.
     pub fn new(limits: TakeOffLimits, expected: usize) -> TakeOff {
         TakeOff { limits, expected, since: None, nearby: 0, changed: Instant::MIN, cleared: None }
     }

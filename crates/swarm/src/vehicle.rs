@@ -45,7 +45,7 @@ pub struct Vehicle {
     pub position_m: Vector,
     /// Velocity, m/s.
     pub velocity_m_s: Vector,
-    /// Over the last step, m/s².
+    /// Acceleration over the last step, m/s².
     pub acceleration_m_s2: Vector,
 }
 

@@ -58,7 +58,7 @@ struct MotorSide {
     period: u64,
     newest: JointVoltage,
     answers: u64,
-    /// Since the step.
+    /// Angles since the step.
     angles_rad: Vec<f64>,
     delays: Vec<u64>,
 }

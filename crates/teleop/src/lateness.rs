@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Lateness {
     /// Periods that were due.
     pub periods: u64,
-    /// Of them, those that began more than one period late, or were left out after a stall.
+    /// Periods that began more than one period late, or were left out after a stall.
     pub late_periods: u64,
     /// The latest beginning, ns.
     pub worst_ns: i64,
@@ -26,7 +26,7 @@ impl Lateness {
         behind
     }
 
-    /// At most one period in a thousand was late: the lab's rule for a valid run.
+    /// Whether at most one period in a thousand was late: the lab's rule for a valid run.
     pub fn is_valid(&self) -> bool {
         self.late_periods * 1_000 <= self.periods
     }

@@ -232,9 +232,9 @@ struct Start {
     asked_ns: i64,
 }
 
-/// Between two looks at how many there are: a look may have to wait for a handshake.
+/// Interval between two looks at how many there are: a look may have to wait for a handshake.
 const LOOK: Span = Span::from_ms(100);
-/// From the last program that came until the hand's time begins: discovery of the other programs, and the bound of their clocks.
+/// Time from the last program that came until the hand's time begins: discovery of the other programs, and the bound of their clocks.
 const START_WAIT: Span = Span::from_s(1);
 
 impl Start {

@@ -167,9 +167,9 @@ impl Recorder {
 /// A sample of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RecordedSample {
-    /// Of the arm.
+    /// State of the arm.
     State(Box<ArmState>),
-    /// Of the operator.
+    /// Command of the operator.
     Command(PoseCommand),
 }
 

@@ -9,7 +9,7 @@ pub(crate) struct CdrReader<'a> {
 }
 
 impl<'a> CdrReader<'a> {
-    /// Of a message with its header of four bytes; plain CDR of either byte order.
+    /// Reader of a message with its header of four bytes; plain CDR of either byte order.
     pub(crate) fn new(bytes: &'a [u8]) -> Option<CdrReader<'a>> {
         match bytes {
             [0, order @ (0 | 1), _, _, body @ ..] => Some(CdrReader { body, at: 0, big_endian: *order == 0 }),

@@ -37,7 +37,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// By the name of a type, with or without `msg`.
+    /// Kind of a type's content, by its name, with or without `msg`.
     pub fn of(type_name: &str) -> Kind {
         let mut parts = type_name.split('/');
         let (package, name) =
@@ -62,7 +62,7 @@ impl Kind {
         }
     }
 
-    /// As the page calls it.
+    /// Word of the page for it.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Image => "image",
@@ -129,7 +129,7 @@ pub enum NotShown {
         width: usize,
         /// Height, cells.
         height: usize,
-        /// Of all that is there.
+        /// Bytes that are there.
         bytes: usize,
     },
 }

@@ -45,7 +45,7 @@ pub(crate) fn deadlines_in(gap_ns: i64, deadline_ns: i64) -> u64 {
 }
 
 impl Figures {
-    /// In the order that `web/view/topics.js` reads.
+    /// Figures in the order that `web/view/topics.js` reads.
     pub fn row(&self, id: usize) -> Value {
         let short = |value: f64| (value * 100.0).round() / 100.0;
         json!([

@@ -210,7 +210,7 @@ fn note(notices: &mut Vec<String>, notice: String) {
     }
 }
 
-/// In the words of DDS and ROS 2; only a writer has a history.
+/// QoS in the words of DDS and ROS 2; only a writer has a history.
 fn words(qos: &Qos, kind: EndpointKind) -> String {
     let mut words = format!("{} {}", qos.reliability, qos.durability);
     if kind == EndpointKind::Writer {

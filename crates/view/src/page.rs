@@ -75,7 +75,7 @@ struct Desk<'a> {
     types: &'a Types,
     server: &'a Server,
     viewers: BTreeMap<ClientId, Viewer>,
-    /// As it was last sent.
+    /// Catalogue of topics, as it was last sent.
     catalog: String,
     frames: u64,
 }
@@ -235,7 +235,7 @@ fn text(text: &str) -> Payload {
     Payload::Text(text.into())
 }
 
-/// Since 1970.
+/// Time of day, ms since 1970.
 fn wall_ms() -> f64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0.0, |since| since.as_secs_f64() * 1e3)

@@ -13,9 +13,9 @@ pub enum PlainError {
     /// Not the bytes of this type.
     #[error("its plain layout has {size_bytes} bytes, and the sample has {sample_bytes}")]
     Size {
-        /// Of the type.
+        /// Size of the type.
         size_bytes: usize,
-        /// Of the sample.
+        /// Size of the sample.
         sample_bytes: usize,
     },
     /// More structs in each other than are followed.

@@ -79,17 +79,17 @@ struct Topic {
     encoding: String,
     stamp: Option<Stamp>,
     kind: Kind,
-    /// In the words of DDS; empty if the file has none.
+    /// QoS in the words of DDS; empty if the file has none.
     qos: String,
     /// Deadline that its publisher offered.
     deadline_ns: Option<i64>,
     /// Nodes that read it.
     readers: Vec<End>,
-    /// By log time.
+    /// Messages, in the order of their log times.
     entries: Vec<Entry>,
 }
 
-/// Of a channel.
+/// Metadata of a channel.
 type Metadata = BTreeMap<String, String>;
 
 /// A recording.
@@ -101,7 +101,7 @@ pub struct Recorded {
     first_ns: i64,
     last_ns: i64,
     notices: Vec<String>,
-    /// Of nodes, by the first digits of their numbers.
+    /// Names of nodes, by the first digits of their numbers.
     names: BTreeMap<String, String>,
     /// The system by log time.
     states: Vec<(i64, SystemState)>,

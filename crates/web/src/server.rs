@@ -20,7 +20,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct Asset {
-    /// From the root, e.g. `/page.js`; `/` is the page.
+    /// Path from the root, e.g. `/page.js`; `/` is the page.
     pub path: &'static str,
     /// E.g. `text/javascript`.
     pub content_type: &'static str,

@@ -23,7 +23,7 @@ const SWEEPS: usize = 70;
 pub struct Stream {
     /// Share of what is sent that is lost.
     pub loss: f64,
-    /// From good to bad and from bad to good, at every packet.
+    /// Probabilities from good to bad and from bad to good, at every packet.
     pub by_packet: [f64; 2],
     /// The same, between one slot and the next.
     pub by_slot: [f64; 2],
@@ -207,7 +207,7 @@ impl<'a> Repetition<'a> {
 /// iterated; then the policy's extras and failures are averaged over where it goes.
 struct Coding {
     price: f64,
-    /// By channel and extras.
+    /// Outcomes of a slot by channel and extras.
     results: [Vec<Vec<Result>>; 2],
     masks: usize,
     /// Combinations of extras in the slots that nothing is known of.

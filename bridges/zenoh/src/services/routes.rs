@@ -41,7 +41,7 @@ struct OpenService {
     number: u32,
     route: Arc<ServiceRoute>,
     counters: Arc<ServiceCounters>,
-    /// Of a server on the bus.
+    /// Queryable of a server on the bus.
     _queryable: Option<Queryable<()>>,
 }
 

@@ -129,22 +129,22 @@ pub fn is_stable(config: &LoopConfig, view: View) -> bool {
 /// A point of a step response.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StepPoint {
-    /// Since the step, ms.
+    /// Time since the step, ms.
     pub time_ms: f64,
-    /// Of the final value.
+    /// Share of the final value.
     pub value: f64,
 }
 
 /// The usual numbers of a step response.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StepMetrics {
-    /// Above the final value.
+    /// Overshoot above the final value, %.
     pub overshoot_percent: f64,
-    /// When it is highest.
+    /// Time of the peak, ms.
     pub peak_time_ms: f64,
-    /// From 10 to 90 %.
+    /// Time from 10 to 90 %.
     pub rise_time_ms: f64,
-    /// From when on it stays within 2 %.
+    /// Time from which on it stays within 2 %.
     pub settling_time_ms: f64,
 }
 

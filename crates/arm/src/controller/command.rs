@@ -37,13 +37,13 @@ impl std::str::FromStr for CommandMode {
 pub struct Command {
     /// Number of the operator; one at a time has the arm.
     pub operator: u64,
-    /// Of the hand, m.
+    /// Position of the hand, m.
     pub position_m: Vector,
-    /// Of the hand.
+    /// Orientation of the hand.
     pub rotation: Rotation,
-    /// Of the hand, m/s.
+    /// Velocity of the hand, m/s.
     pub linear_m_s: Vector,
-    /// Of the hand, rad/s.
+    /// Angular velocity of the hand, rad/s.
     pub angular_rad_s: Vector,
     /// The dead man's switch is held.
     pub clutch: bool,

@@ -51,7 +51,7 @@ pub(crate) struct SerialArguments {
     /// Hand bytes over as the FIFO of a 16550 does: by eight, or after four characters' silence
     #[arg(long)]
     receive_fifo: bool,
-    /// Of the noise
+    /// Seed of the noise
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Folder of the two ends

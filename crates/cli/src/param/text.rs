@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 
 use crate::units::printable;
 
-/// Between the name of a node and its parameters.
+/// Key between the name of a node and its parameters.
 const ROS_PARAMETERS: &str = "ros__parameters";
-/// In a file: any node.
+/// Key of parameters for any node.
 const ANY_NODE: &str = "/**";
 /// Maps in maps.
 const DEPTH_MAX: usize = 64;
@@ -37,7 +37,7 @@ pub(super) fn parsed(text: &str) -> Result<Value, TextError> {
         .or_else(|_| serde_saphyr::from_str(text).map_err(|error| TextError::Value(first_line(&error))))
 }
 
-/// Of an error that also shows where.
+/// First line of an error that also shows where.
 fn first_line(error: &impl ToString) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }

@@ -23,9 +23,9 @@ const CATCH_UP_NS: i64 = 20_000_000;
 /// Rates of the traffic beside the swarm, Mb/s of payload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rates {
-    /// From the first drone's radio to the second's.
+    /// Rate from the first drone's radio to the second's.
     pub(super) unicast_mbps: f64,
-    /// From the last drone's radio to a group.
+    /// Rate from the last drone's radio to a group.
     pub(super) group_mbps: f64,
 }
 

@@ -50,7 +50,7 @@ const LIFESPAN: Span = Span::from_s(10);
 const TAKEOFF: TakeOffLimits = TakeOffLimits { quiet: Span::from_s(10), longest: Span::from_s(60) };
 /// Mean distance of neighbours at the start, m.
 const SPACING_M: f64 = 21.27;
-/// From here on the goal is reached, m.
+/// Distance at which the goal counts as reached, m.
 const ARRIVED_M: f64 = 2.0;
 
 /// Which drone of how many.
@@ -69,7 +69,7 @@ pub(crate) struct DroneArguments {
     /// Share of the time that the channel may be busy
     #[arg(long)]
     target: f64,
-    /// Of a state on the air
+    /// Time of a state on the air
     #[arg(long)]
     airtime_ns: i64,
     /// Repair what is lost within so many milliseconds
@@ -134,7 +134,7 @@ fn send_states(mut own: Subscriber, mut sent: Publisher, rate: &Mutex<RateContro
     }
 }
 
-/// Of this process so far.
+/// Processor time of this process so far.
 pub(super) fn processor_s() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

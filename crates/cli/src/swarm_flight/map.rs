@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::page_window::open_browser;
 
-/// Between two pictures.
+/// Interval between two pictures.
 pub(super) const FRAME: Duration = Duration::from_millis(100);
 /// Pairs on one picture; beyond it only their number is shown.
 const PAIRS_MAX: usize = 200;
@@ -106,7 +106,7 @@ impl From<&Estimate> for KnownDot {
 /// A moment of a flight.
 #[derive(Debug)]
 pub(super) struct Picture<'a> {
-    /// Since the start, in the flight's time.
+    /// Time since the start, in the flight's time.
     pub(super) seconds: f64,
     pub(super) is_over: bool,
     pub(super) dots: &'a [Dot],
@@ -246,7 +246,7 @@ impl Misses {
     }
 }
 
-/// To the centimetre: half of the bytes.
+/// Rounds to the centimetre: half of the bytes.
 fn rounded(value: f64) -> f64 {
     (100.0 * value).round() / 100.0
 }

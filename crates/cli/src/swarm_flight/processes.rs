@@ -25,7 +25,7 @@ pub(super) struct DroneReport {
     /// Why it left its place, or `waiting`, and how long it had waited.
     pub(super) clearance: String,
     pub(super) waited_s: f64,
-    /// At its last decision.
+    /// Estimates of its neighbours at its last decision.
     pub(super) known: Vec<KnownDot>,
 }
 

@@ -15,7 +15,7 @@ use crate::stop::Stop;
 
 /// A vehicle whose last line is older is not there any more.
 const SILENT_NS: i64 = 3_000_000_000;
-/// Between two surveys of the channel: a period of the rate's control, less half of a look.
+/// Interval between two surveys of the channel: a period of the rate's control, less half of a look.
 const SURVEY_NS: i64 = noctule_swarm::rate::PERIOD.ns() - 50_000_000;
 
 /// Figures of a live flight.

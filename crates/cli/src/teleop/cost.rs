@@ -12,7 +12,7 @@ use crate::argument::ArgumentError;
 
 #[derive(clap::Args)]
 pub(crate) struct CostArguments {
-    /// From the operator to the arm
+    /// Delay from the operator to the arm
     #[arg(long, value_name = "TIME", value_parser = time, required_unless_present = "link")]
     delay: Option<Span>,
     /// A whole link instead of a delay, e.g. "delay=10ms jitter=5ms loss=5% burst=3"
@@ -27,7 +27,7 @@ pub(crate) struct CostArguments {
     /// With the jerk-limited profile and the joint loop of the live system, instead of the seed's loop alone
     #[arg(long)]
     profile: bool,
-    /// Of the link
+    /// Seed of the link
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print one JSON object

@@ -118,7 +118,7 @@ pub(crate) struct MasterArguments {
     /// A link that poses pass before they are published, e.g. "delay=20ms loss=2%"
     #[arg(long, value_name = "SPEC")]
     link: Option<String>,
-    /// Of the link
+    /// Seed of the link
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

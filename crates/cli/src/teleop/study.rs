@@ -42,7 +42,7 @@ const LIVE_JOINT_DELAYS_MS: [f64; 8] = [2.0, 4.0, 5.0, 6.0, 6.5, 7.0, 7.5, 8.0];
 /// Delays for E3.
 const HUMAN_DELAYS_MS: [f64; 8] = [0.0, 50.0, 70.0, 100.0, 150.0, 200.0, 300.0, 400.0];
 
-/// For E4: from soft to stiff.
+/// Stiffnesses for E4: from soft to stiff.
 const STIFFNESSES_N_M: [f64; 4] = [100.0, 300.0, 1_000.0, 2_000.0];
 
 /// Which experiment.
@@ -87,7 +87,7 @@ pub(crate) struct StudyArguments {
     /// With real processes across emulated links, beside virtual time; commands and joint, about six minutes; needs root
     #[arg(long)]
     live: bool,
-    /// Of the links
+    /// Seed of the links
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print one JSON object
@@ -129,11 +129,11 @@ pub(crate) struct Study {
     /// Seed of the links.
     #[serde(default)]
     seed: u64,
-    /// Of commands; its own by default.
+    /// Links of commands; the experiment's own by default.
     links: Option<Vec<String>>,
-    /// Of a joint's loop, both ways together, or of a human; its own by default.
+    /// Delays of a joint's loop, both ways together, or of a human; the experiment's own by default.
     delays_ms: Option<Vec<f64>>,
-    /// Of what the arm presses on; its own by default.
+    /// Stiffnesses of what the arm presses on; the experiment's own by default.
     stiffnesses_n_m: Option<Vec<f64>>,
 }
 

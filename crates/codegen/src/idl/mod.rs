@@ -20,7 +20,7 @@ const INCLUDES_MAX: usize = 1_000;
 /// All structs of a file, and what somebody should look at.
 #[derive(Debug)]
 pub struct Parsed {
-    /// In the order of the file.
+    /// Structs in the order of the file.
     pub structs: Vec<Struct>,
     /// Those of the files that it includes.
     pub included: Vec<Struct>,

@@ -17,7 +17,7 @@ pub(super) enum Kind {
     Character(String),
     /// One sign, or `::`.
     Sign,
-    /// After the last word.
+    /// End of the file.
     End,
 }
 

@@ -247,7 +247,7 @@ impl Package {
 #[derive(Debug)]
 pub(super) struct Read {
     pub(super) types: Vec<Named>,
-    /// Of files that it includes.
+    /// Types of files that it includes.
     pub(super) included: Vec<Named>,
     /// Paths of those.
     pub(super) files: Vec<PathBuf>,

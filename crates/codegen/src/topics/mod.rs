@@ -99,7 +99,7 @@ pub struct Qos {
     pub deadline_ns: Option<i64>,
     /// LIFESPAN in nanoseconds: older samples are not delivered.
     pub lifespan_ns: Option<i64>,
-    /// Of `deadline_bound`: samples in a million that may miss the deadline.
+    /// With `deadline_bound`: samples in a million that may miss the deadline.
     pub tolerable_loss_ppm: Option<u32>,
 }
 
@@ -274,13 +274,13 @@ pub struct System {
     pub plain: Vec<(String, Place)>,
     /// Languages that are generated although no program is written in them.
     pub languages: Vec<Language>,
-    /// In the order of their names.
+    /// Programs in the order of their names.
     pub programs: Vec<Program>,
-    /// In the order of their names.
+    /// Topics in the order of their names.
     pub topics: Vec<Topic>,
-    /// In the order of their names.
+    /// Services in the order of their names.
     pub services: Vec<Service>,
-    /// In the order of their names.
+    /// Actions in the order of their names.
     pub actions: Vec<Action>,
 }
 

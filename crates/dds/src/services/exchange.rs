@@ -32,7 +32,7 @@ pub(crate) struct Exchange {
     pub(crate) route: Arc<ServiceRoute>,
     pub(crate) counters: Arc<ServiceCounters>,
     pub(crate) end: End,
-    /// Of requests or of replies in DDS.
+    /// Writer of requests or of replies in DDS.
     pub(crate) writer: Writer,
     pub(crate) held: VecDeque<Held>,
 }
@@ -42,7 +42,7 @@ pub(crate) enum End {
     /// The server is in DDS.
     Server {
         server: Box<RawServer>,
-        /// Of replies in DDS.
+        /// Handle of the reader of replies in DDS.
         replies: ReaderHandle,
         /// Requests that were passed on, and until when their callers wait.
         asked: BTreeMap<Identity, Instant>,

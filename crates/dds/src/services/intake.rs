@@ -16,7 +16,7 @@ const INBOX_MAX: usize = 1024;
 
 /// A sample that came from DDS.
 pub(crate) struct Arrived {
-    /// Of the service.
+    /// Number of the service.
     pub(crate) number: u32,
     pub(crate) bytes: Vec<u8>,
     pub(crate) stamp_ns: i64,
@@ -52,7 +52,7 @@ impl Inbox {
 pub(crate) struct Tap {
     pub(crate) reader: Reader,
     pub(crate) inbox: Inbox,
-    /// Of the lane.
+    /// Waker of the lane.
     pub(crate) waker: Waker,
     pub(crate) counters: Arc<ServiceCounters>,
 }

@@ -42,9 +42,9 @@ pub struct ServiceRoute {
 /// Service routes to open, and why the other services have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServicePlan {
-    /// By name.
+    /// Routes, in the order of their names.
     pub routes: Vec<ServiceRoute>,
-    /// For people, each a sentence.
+    /// Sentences for people.
     pub faults: BTreeSet<String>,
 }
 

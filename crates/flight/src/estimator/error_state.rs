@@ -30,7 +30,7 @@ pub struct State {
     pub position_m: Vector,
     /// World frame, m/s.
     pub velocity_m_s: Vector,
-    /// From body to world.
+    /// Rotation from body to world.
     pub attitude: Attitude,
     /// Body frame, rad/s.
     pub gyro_bias_rad_s: Vector,

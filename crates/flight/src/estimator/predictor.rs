@@ -29,7 +29,7 @@ pub(super) struct Predictor {
     now: State,
     position: Vector,
     velocity: Vector,
-    /// From the world as it was taken for to the world as it is.
+    /// Rotation from the world as it was taken for to the world as it is.
     attitude: Attitude,
 }
 

@@ -38,7 +38,7 @@ message! {
         pub angular_velocity_rad_s: [f32; 3],
         /// Along x, y, z.
         pub acceleration_m_s2: [f32; 3],
-        /// Of the sensor, in degrees Celsius.
+        /// Temperature of the sensor, in degrees Celsius.
         pub temperature_c: f32,
     }
 }
@@ -47,13 +47,13 @@ message! {
     /// State of the battery.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Battery: "uav/Battery" {
-        /// Of all cells together.
+        /// Voltage of all cells together.
         pub voltage_v: f32,
         /// Drawn; negative while charging.
         pub current_a: f32,
         /// Charge left, 0 … 1.
         pub remaining: f32,
-        /// Of each cell.
+        /// Voltage of each cell.
         #[serde(default)]
         pub cells_v: Vec<f32>,
     }
@@ -82,9 +82,9 @@ message! {
     /// A parameter by name.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Parameter: "uav/Parameter" {
-        /// At most 16 bytes, as in MAVLink.
+        /// Name, at most 16 bytes, as in MAVLink.
         pub name: String,
-        /// In the parameter's own unit.
+        /// Value in the parameter's own unit.
         pub value: f64,
     }
 }
@@ -101,7 +101,7 @@ message! {
         pub longitude_deg: f64,
         /// Above mean sea level.
         pub altitude_m: f32,
-        /// On the way there.
+        /// Speed on the way there.
         pub speed_m_s: f32,
     }
     codec = crate::plain::only;

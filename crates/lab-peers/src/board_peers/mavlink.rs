@@ -19,7 +19,7 @@ use crate::floors;
 
 /// Longest payload of `V2_EXTENSION`, in bytes.
 const PAYLOAD_BYTES_MAX: usize = 249;
-/// Of the range that is free for experiments.
+/// Message type in the range that is free for experiments.
 const MESSAGE_TYPE: u16 = 0x8E4F;
 /// Never leaves the last byte zero: of a message's trailer that is 0x00, or 0x80 in the warm-up.
 const LAST_BYTE: u8 = 0x55;

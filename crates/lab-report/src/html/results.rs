@@ -74,7 +74,7 @@ pub(super) struct Row {
     colour: usize,
     valid: bool,
     why: String,
-    /// Of the table's columns; of an invalid experiment those up to the first that needs a summary.
+    /// Figures of the table's columns; of an invalid experiment those up to the first that needs a summary.
     figures: Vec<Figure>,
     /// Columns without a figure, where the reason stands.
     withheld: usize,

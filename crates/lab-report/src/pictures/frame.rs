@@ -48,7 +48,7 @@ pub(super) struct Axis {
 
 /// One curve or set of points of an experiment.
 pub(super) struct Mark {
-    /// In the legend; empty if another mark of the experiment stands there.
+    /// Label in the legend; empty if another mark of the experiment has it.
     pub(super) label: String,
     pub(super) colour: usize,
     pub(super) dash: usize,

@@ -10,7 +10,7 @@ use super::foreign::rosbag2;
 use super::{FileError, Take, array, read, undecodable};
 use joined::Joined;
 
-/// Behind the name of a recording.
+/// Endings of a recording's name.
 const NAMES_END: [&str; 6] = [".mcap", ".bag", ".ulg", ".db3", ".mcap.zstd", ".db3.zstd"];
 /// First bytes of a compressed file (RFC 8878, 3.1.1).
 const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];

@@ -41,7 +41,7 @@ impl Chunk {
 /// The whole part of a file without an end.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Behind the last whole record.
+    /// Offset behind the last whole record.
     pub(super) end: u64,
     pub(super) chunks: Vec<Chunk>,
     /// Bodies of records, by their numbers.

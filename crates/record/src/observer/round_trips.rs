@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use noctule::{Estimate, Exchange, LinkReport, Node, NodeId};
 use noctule_time_sync::{Bounded, BoundedConfig, Estimator, Local};
 
-/// Between two pings of a node.
+/// Interval between two pings of a node.
 const EVERY: Duration = Duration::from_secs(2);
 /// A node that has not answered by then has not.
 const TIMEOUT: Duration = Duration::from_millis(500);
@@ -35,7 +35,7 @@ pub(super) struct RoundTrip {
 /// A node that is asked.
 struct Asked {
     trip: RoundTrip,
-    /// To nodes of other hosts, as it answered last.
+    /// Links to nodes of other hosts, as it answered last.
     links: Vec<LinkReport>,
     /// Questions for its links in a row that it left unanswered.
     unanswered: u32,

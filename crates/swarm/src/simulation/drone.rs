@@ -168,7 +168,7 @@ impl Drone {
         shortened(error, bound * 0.999)
     }
 
-    /// As others see it without any radio.
+    /// The drone as others see it without any radio.
     pub(super) fn as_other(&self) -> Other {
         Other {
             position_m: self.vehicle.position_m,

@@ -48,7 +48,7 @@ pub(super) struct Sums {
     pub(super) with_killed: HashSet<(u32, u32)>,
     /// Drones that touched an obstacle.
     pub(super) at_obstacles: HashSet<u32>,
-    /// Of any body to any obstacle, m.
+    /// Least distance of any body to any obstacle, m.
     pub(super) least_to_obstacle_m: f64,
     pub(super) formation: Moments,
     pub(super) order: Moments,
@@ -133,7 +133,7 @@ impl Discovery {
     }
 }
 
-/// As figures name it: all are models on the simulated air.
+/// Name of a transport in figures: all are models on the simulated air.
 pub(super) fn transport_name(transport: Transport) -> String {
     match transport {
         Transport::Multicast => "multicast (modelled)".into(),

@@ -25,7 +25,7 @@ pub enum ArrivalError {
     /// The hand would not have come up to its amplitude.
     #[error("what arrived was sent within {:.1} s, and the figure needs {:.1} s; let the cell run longer", .covered.as_s_f64(), .needed.as_s_f64())]
     TooShort {
-        /// From the first message sent to the last.
+        /// Time from the first message sent to the last.
         covered: Span,
         /// The beginning and one period of the figure.
         needed: Span,
@@ -82,7 +82,7 @@ pub fn run(arrivals: &[Arrival], sent: u64, mode: CommandMode) -> Result<Command
     Ok(run_over(&experiment, &mut Measured { arrivals: by_arrival, next: 0, sent }))
 }
 
-/// Of the figure of 0.5 and 0.75 Hz.
+/// Period of the figure of 0.5 and 0.75 Hz.
 pub const FIGURE_PERIOD: Span = Span::from_s(4);
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ const PATH_MEMORY: usize = 1_000;
 pub struct CommandExperiment {
     /// Use of the commands' age.
     pub mode: CommandMode,
-    /// From the operator to the arm.
+    /// Link from the operator to the arm.
     pub direction: Direction,
     /// The age that the controller is given is too large by this.
     pub age_error: Span,

@@ -10,11 +10,11 @@ use serde::Serialize;
 
 use super::NumberedLink;
 
-/// Of the simulated hand.
+/// Step of the simulated hand.
 const STEP: Span = Span::from_us(250);
 /// A position is sent, and a force returned, at 1 kHz.
 const STEPS_PER_COMMAND: u64 = 4;
-/// On the wire: a pose or a force with its headers.
+/// Length on the wire: a pose or a force with its headers.
 const MESSAGE_BYTES: usize = 160;
 /// The hand begins displaced by this share of its equilibrium.
 const DISPLACED: f64 = 0.01;
@@ -24,13 +24,13 @@ const GRAIN: Span = Span::from_us(125);
 /// A hand and what the arm presses on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contact {
-    /// Of hand and handle, kg. Ours, not measured.
+    /// Mass of hand and handle, kg. Ours, not measured.
     pub mass_kg: f64,
-    /// Of the hand, N·s/m. Ours, not measured.
+    /// Damping of the hand, N·s/m. Ours, not measured.
     pub damping_n_s_m: f64,
-    /// Of what the arm presses on, N/m.
+    /// Stiffness of what the arm presses on, N/m.
     pub stiffness_n_m: f64,
-    /// With which the hand pushes, N.
+    /// Force with which the hand pushes, N.
     pub push_n: f64,
 }
 

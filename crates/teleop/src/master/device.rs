@@ -19,7 +19,7 @@ const REPORTS_MAX: usize = 1_024;
 const MOUSE_M_PER_COUNT: f64 = 25.4e-6;
 /// One notch of the wheel, along z.
 const WHEEL_M: f64 = 0.002;
-/// Of a stick that is pushed to its end.
+/// Speed of a stick that is pushed to its end.
 const STICK_M_S: f64 = 0.15;
 /// A stick moves the hand over no longer a time at once, ns.
 const STICK_STEP_MAX_NS: i64 = 50_000_000;
@@ -64,7 +64,7 @@ pub struct Report {
     pub clutch: bool,
 }
 
-/// From bytes of a device to positions.
+/// Turns bytes of a device into positions.
 #[derive(Debug)]
 pub struct Decoder {
     kind: DeviceKind,
@@ -76,7 +76,7 @@ pub struct Decoder {
     position_m: [f64; 3],
     clutch: bool,
     fingers: Fingers,
-    /// Of the sticks, −1 to 1.
+    /// Positions of the sticks, −1 to 1.
     sticks: [f64; 3],
     moved_at_ns: Option<i64>,
     /// When the device reported last.
@@ -86,7 +86,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// At rest, released.
+    /// A device at rest, released.
     pub fn new(kind: DeviceKind, scale: Scale) -> Decoder {
         Decoder {
             kind,

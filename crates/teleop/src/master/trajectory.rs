@@ -45,7 +45,7 @@ pub enum TrajectoryError {
 /// Where the hand was.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
-    /// After the beginning, ns.
+    /// Time after the beginning, ns.
     pub at_ns: i64,
     /// m.
     pub position_m: [f64; 3],

@@ -69,7 +69,7 @@ pub(super) struct Viewer {
     /// Receive time of what was sent last of each topic, and when.
     sent: BTreeMap<(String, bool), i64>,
     budget_bytes: f64,
-    /// Of a recording: the moment.
+    /// Moment of a recording, ns.
     at_ns: i64,
     rate: f64,
     is_playing: bool,

@@ -47,7 +47,7 @@ impl Looked {
         self.response.iter().map(|(omega, re, im)| (*omega, decibels(re.hypot(*im)))).collect()
     }
 
-    /// Without leaps of a turn, degrees.
+    /// Phase without leaps of a turn, degrees.
     fn phase_deg(&self) -> Points {
         let mut before: Option<f64> = None;
         let unwrapped = |(omega, re, im): &(f64, f64, f64)| {

@@ -8,7 +8,7 @@ use crate::diagnostic::{Fault, Place};
 pub(super) struct Annotations {
     pub(super) comment: Vec<String>,
     pub(super) unit: Option<String>,
-    /// As `.msg` would write it.
+    /// The default, as `.msg` would write it.
     pub(super) default: Option<String>,
     pub(super) is_key: bool,
     pub(super) has_value: bool,

@@ -10,7 +10,7 @@ use crate::file::{FileError, Record, Take, array, record_length, skip};
 
 use super::{bytes, metadata};
 
-/// Behind the first eight bytes of the file.
+/// Version behind the first eight bytes of the file.
 const VERSION: [u8; 5] = *b"V2.0\n";
 /// Longest header of a record.
 const HEADER_BYTES_MAX: u64 = 1 << 20;

@@ -34,7 +34,7 @@ struct Logged {
 #[derive(Default)]
 struct Log {
     formats: Formats,
-    /// By number of the message in the log, which is the channel's.
+    /// Logged messages by number in the log, which is the channel's.
     logged: HashMap<u16, Logged>,
     schemas: u16,
     /// Where appended data begin; 0 = there are none.

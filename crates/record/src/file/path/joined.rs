@@ -12,10 +12,10 @@ type Channel = (String, String, u16);
 /// Numbers of the whole, by what stands behind them.
 #[derive(Default)]
 pub(super) struct Joined {
-    /// By a hash of name, language and text.
+    /// Schemas by a hash of name, language and text.
     schemas: HashMap<u64, u16>,
     channels: HashMap<Channel, u16>,
-    /// Of the file that is read: its number to that of the whole.
+    /// Schema of the file that is read → schema of the whole.
     schema_of_file: HashMap<u16, u16>,
     channel_of_file: HashMap<u16, u16>,
 }

@@ -4,7 +4,7 @@ use noctule_sys::input_device::Axis;
 
 use super::{ABS_RY, DeviceKind};
 
-/// Of the stick's way from its middle; less is rest. A driver that states more is right.
+/// Share of the stick's way from its middle; less is rest. A driver that states more is right.
 const STICK_DEAD: f64 = 0.08;
 /// Range of a gamepad that states none: 16 bits with a sign.
 const STICK_MINIMUM: f64 = -32_768.0;
@@ -13,9 +13,9 @@ const STICK_MAXIMUM: f64 = 32_767.0;
 /// How a device counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// Of a touchpad's x and y.
+    /// Counts per millimetre of a touchpad's x and y.
     pub(super) counts_per_mm: [f64; 2],
-    /// Of a gamepad's sticks: left x, left y, right y.
+    /// Ranges of a gamepad's sticks: left x, left y, right y.
     sticks: [Stick; 3],
 }
 
@@ -34,7 +34,7 @@ struct Stick {
 }
 
 impl Scale {
-    /// By what the driver states of an axis (`ABS_*`), if it does.
+    /// Scale by what the driver states of an axis (`ABS_*`), if it does.
     ///
     /// # Errors
     /// A touchpad whose counts per mm are neither given nor stated.

@@ -14,7 +14,7 @@ const ABS_MT_POSITION_X: u16 = 0x35;
 const ABS_MT_POSITION_Y: u16 = 0x36;
 const ABS_MT_TOOL_TYPE: u16 = 0x37;
 const ABS_MT_TRACKING_ID: u16 = 0x39;
-/// Of `ABS_MT_TOOL_TYPE`: the driver takes the contact for a palm.
+/// Value of `ABS_MT_TOOL_TYPE`: the driver takes the contact for a palm.
 const MT_TOOL_PALM: i32 = 2;
 
 /// Last position of a finger, counts; `None` until the device has stated it.
@@ -23,7 +23,7 @@ type Place = [Option<i32>; 2];
 /// Fingers on a touchpad.
 #[derive(Debug, Default)]
 pub(super) struct Fingers {
-    /// By slot; `None` where no finger is.
+    /// Fingers by slot; `None` where no finger is.
     slots: [Option<Place>; SLOTS_MAX],
     /// The slot that events are about; the kernel states it when it changes.
     slot: usize,

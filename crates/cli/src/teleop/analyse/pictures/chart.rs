@@ -2,23 +2,23 @@
 
 use std::fmt::Write;
 
-/// Of one chart, px.
+/// Size of one chart, px.
 const SIZE: (f64, f64) = (480.0, 380.0);
-/// Around what is plotted: left, right, top, bottom, px.
+/// Margin around what is plotted: left, right, top, bottom, px.
 const MARGIN: (f64, f64, f64, f64) = (64.0, 14.0, 52.0, 44.0);
-/// Above the charts, px.
+/// Height of the title above the charts, px.
 const HEAD: f64 = 62.0;
 const ABREAST: usize = 3;
 /// Ink, muted ink, lines of the grid, and what is a limit.
 const COLOURS: [&str; 4] = ["#1b1f24", "#5b6470", "#e0e4e9", "#a3260f"];
-/// Of the views: distinguishable with colour vision deficiencies, too.
+/// Colours of the views: distinguishable with colour vision deficiencies, too.
 const LINES: [&str; 3] = ["#0072b2", "#d55e00", "#009e73"];
 /// A line is broken where it is further outside than this many sizes of the chart.
 const FAR: f64 = 20.0;
 
 /// Points of a line.
 pub(super) type Points = Vec<(f64, f64)>;
-/// From a value to px.
+/// Maps a value to px.
 type Position<'a> = &'a dyn Fn(f64) -> f64;
 
 /// A direction of a chart.

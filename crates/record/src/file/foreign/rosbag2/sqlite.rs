@@ -25,7 +25,7 @@ const STEPS_PER_BYTE: u64 = 4;
 /// An open database.
 pub(super) struct Bag {
     connection: Connection,
-    /// With what was written and not yet merged.
+    /// Length, with what was written and not yet merged.
     length_bytes: u64,
 }
 
@@ -132,7 +132,7 @@ impl Bag {
         Ok(channels)
     }
 
-    /// By type. Bags of Humble and before have none.
+    /// Definitions by type. Bags of Humble and before have none.
     fn definitions(&self) -> Result<HashMap<String, Definition>, FileError> {
         let has = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 \
                    AND name = 'message_definitions'";

@@ -51,7 +51,7 @@ pub(super) struct Layout {
     runs: Vec<Run>,
     /// `ulog/msg/VehicleAttitude`.
     pub(super) type_name: String,
-    /// In `ros2msg`.
+    /// Definition in `ros2msg`.
     pub(super) definition: String,
     /// Where the time stamp stands.
     pub(super) timestamp_at: Option<usize>,
