@@ -68,7 +68,7 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the tests install it.
+/// Folder into which the tests install it.
 pub fn prefix() -> PathBuf {
     shell::root().join("target/c/prefix")
 }

@@ -144,7 +144,7 @@ enum Command {
         /// Seed of the links
         #[arg(long)]
         seed: Option<u64>,
-        /// How many links
+        /// Number of links
         #[arg(long, default_value_t = 40)]
         cells: u64,
         /// Folder for the scenarios
@@ -175,7 +175,7 @@ enum Command {
     Fuzz {
         /// A file of fuzz/fuzz_targets
         target: Option<String>,
-        /// How long, each
+        /// Duration of each, s
         #[arg(long, default_value_t = 60)]
         seconds: u32,
     },

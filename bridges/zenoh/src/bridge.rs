@@ -81,7 +81,7 @@ pub(crate) struct BridgeConfig {
     pub(crate) domain: u32,
     /// Domain of the bus.
     pub(crate) bus_domain: u32,
-    /// Which topics.
+    /// Topics that are exchanged.
     pub(crate) rules: Rules,
     /// The clock of the bridge's node; the machine's own if `None`.
     pub(crate) clock: Option<LocalClock>,

@@ -18,7 +18,7 @@ use crate::joint_loop::LoopConfig;
 /// A complex value.
 pub type Value = Complex<f64>;
 
-/// How a loop is looked at.
+/// Model by which a loop is analysed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum View {
     /// The loop as differential equations.

@@ -44,7 +44,7 @@ pub struct ControllerConfig {
     pub mode: CommandMode,
     /// A command older than this stops the arm.
     pub deadline: Span,
-    /// How the selector chooses.
+    /// Configuration of the selector.
     pub selector: SelectorConfig,
     /// Limits of the profile; `None` hands solutions to the joints as they are, as the experiment needs it.
     pub profile: Option<ProfileLimits>,
@@ -194,7 +194,7 @@ impl Controller {
         &self.config
     }
 
-    /// Where the profile is.
+    /// Present state of the profile.
     pub fn motion(&self) -> &Motion {
         self.profile.motion()
     }

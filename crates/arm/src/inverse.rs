@@ -62,7 +62,7 @@ impl std::fmt::Display for Branch {
 /// One solution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Solution {
-    /// Which of the eight.
+    /// Branch, one of eight.
     pub branch: Branch,
     /// Angles, rad, each in (−π, π].
     pub joints_rad: Joints,
@@ -102,7 +102,7 @@ pub enum Reason {
 /// A solution that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Missing {
-    /// Which of the eight.
+    /// Branch, one of eight.
     pub branch: Branch,
     /// Why the solution does not exist.
     pub reason: Reason,

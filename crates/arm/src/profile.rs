@@ -125,7 +125,7 @@ impl Profile {
         }
     }
 
-    /// Where it is.
+    /// Present position, velocity and acceleration.
     pub fn motion(&self) -> &Motion {
         &self.motion
     }

@@ -46,7 +46,7 @@ impl Default for SelectorConfig {
 pub struct Selection {
     /// Angles within the limits, rad: turned by whole turns towards the reference.
     pub joints_rad: Joints,
-    /// Which of the eight.
+    /// Branch, one of eight.
     pub branch: Branch,
     /// It is another branch than the one before.
     pub is_flip: bool,
@@ -63,7 +63,7 @@ pub enum NoSelection {
     /// All are beyond a joint's limit.
     #[error("each of the {solutions} solutions is beyond a joint's limit")]
     BeyondLimits {
-        /// How many there are.
+        /// Number of solutions.
         solutions: usize,
     },
 }

@@ -40,7 +40,7 @@ impl Trapezoid {
         Trapezoid { from_rad, direction, acceleration_rad_s2, peak_rad_s, accelerating_s, cruising_s }
     }
 
-    /// How long it takes, s.
+    /// Duration of the motion, s.
     pub fn duration_s(&self) -> f64 {
         2.0 * self.accelerating_s + self.cruising_s
     }

@@ -101,7 +101,7 @@ pub(crate) struct Flight {
     /// Delay from a picture to its pose
     #[arg(long, default_value = "30ms", value_name = "TIME", value_parser = time)]
     pipeline: Span,
-    /// How long nothing counts
+    /// Time at the beginning that does not count
     #[arg(long, default_value = "5", value_name = "SECONDS", value_parser = seconds)]
     warm_up: Duration,
     /// How long it flies, warm-up included

@@ -33,7 +33,7 @@ const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) struct PlayArguments {
     /// The recording
     file: PathBuf,
-    /// Only these topics of it
+    /// Only these topics of the recording
     topics: Vec<String>,
     /// Times the recorded speed, e.g. 0.5 or 10
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = rate)]
@@ -189,7 +189,7 @@ impl Others<'_> {
     }
 }
 
-/// When to go on.
+/// Timing of a play: at the samples' times, or step by step.
 struct Pace<'s> {
     stop: &'s Stop,
     begun: Instant,

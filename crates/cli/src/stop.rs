@@ -31,7 +31,7 @@ impl Stop {
         Ok(Stop { interrupted, woken, start, end: seconds.map(|seconds| start + seconds) })
     }
 
-    /// Whether it is time.
+    /// Whether the command must end now.
     pub(crate) fn is_due(&self) -> bool {
         self.is_interrupted() || self.end.is_some_and(|end| Instant::now() >= end)
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::argument::ArgumentError;
 use noctule::{Node, NodeError, NodeId};
 
-/// Which swarm, and as whom.
+/// Arguments for joining a network: domain, key, peers, interface, name.
 #[derive(clap::Args)]
 pub(crate) struct SwarmArguments {
     /// Nodes of different domains do not see each other: 0 to 5000

@@ -31,7 +31,7 @@ pub struct Layout {
     pub tail_bytes: u64,
 }
 
-/// Where a field lies.
+/// Offset and padding of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldPlace {
     /// Offset from the beginning of the struct, in bytes.

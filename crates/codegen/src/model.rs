@@ -214,7 +214,7 @@ pub struct Field {
     pub unit: Option<String>,
     /// True for a part of the key (`@key`).
     pub is_key: bool,
-    /// Where its name stands.
+    /// Place of its name in the file.
     pub place: Option<Place>,
     /// Where its type stands, if a type that is found nowhere is to be shown there.
     pub type_place: Option<Place>,
@@ -249,7 +249,7 @@ pub struct Constant {
     pub comment: Vec<String>,
     /// The unit, out of the comment.
     pub unit: Option<String>,
-    /// Where it stands.
+    /// Place in the file.
     pub place: Option<Place>,
 }
 
@@ -295,7 +295,7 @@ pub struct Enum {
     pub variants: Vec<(String, Vec<String>)>,
     /// The definition's comment on the whole.
     pub comment: Vec<String>,
-    /// Where it stands.
+    /// Place in the file.
     pub place: Option<Place>,
 }
 
@@ -317,7 +317,7 @@ impl Named {
         }
     }
 
-    /// Where it stands.
+    /// Place of its definition.
     pub fn place(&self) -> Option<&Place> {
         match self {
             Self::Struct(defined) => defined.place.as_ref(),

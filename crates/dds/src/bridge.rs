@@ -67,7 +67,7 @@ pub struct BridgeConfig {
     pub bus_domain: u32,
     /// DDS only over the interface with this address; else as ROS 2's variables and `CYCLONEDDS_URI` say, or as Cyclone chooses.
     pub interface: Option<Ipv4Addr>,
-    /// Which topics.
+    /// Topics that are exchanged.
     pub rules: Rules,
 }
 

@@ -52,7 +52,7 @@ impl DdsEndpoint {
     }
 }
 
-/// Which way samples go.
+/// Direction of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     /// From DDS to the bus.
@@ -72,7 +72,7 @@ pub struct Route {
     pub type_hash: u64,
     /// ROS 2's hash of the type, which the bridge's endpoints carry in DDS: the bus's, or else that of the endpoints in DDS.
     pub rihs01: Option<String>,
-    /// Which way.
+    /// Direction of the samples.
     pub direction: Direction,
     /// Requested on the side that has it.
     pub qos: Qos,

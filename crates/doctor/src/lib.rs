@@ -30,7 +30,7 @@ pub enum State {
 pub struct Finding {
     /// Name of the check, as in the fingerprint.
     pub check: &'static str,
-    /// How to take it.
+    /// Verdict on the value found.
     pub state: State,
     /// The value found.
     pub found: String,

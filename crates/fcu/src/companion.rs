@@ -42,7 +42,7 @@ pub enum Topics {
 /// Configuration of a companion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CompanionConfig {
-    /// Which topics.
+    /// Topics of samples and poses.
     pub topics: Topics,
     /// Poses a second.
     pub pose_hz: u32,
@@ -50,7 +50,7 @@ pub struct CompanionConfig {
     pub pipeline: Span,
     /// Decides the camera's errors.
     pub seed: u64,
-    /// How long nothing counts.
+    /// Time at the beginning that does not count.
     pub warm_up: Span,
     /// How long it runs, warm-up included.
     pub duration: Span,

@@ -59,7 +59,7 @@ pub struct Pose {
     pub pose: Odometry,
     /// When it was true, by the companion's clock.
     pub stamp: Instant<Companion>,
-    /// When it was here.
+    /// Time of arrival.
     pub arrived: Instant<Board>,
 }
 

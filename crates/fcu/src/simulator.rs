@@ -67,7 +67,7 @@ pub struct Report {
     pub protocol: &'static str,
     /// Counts of messages sent and received.
     pub traffic: Traffic,
-    /// How old poses were.
+    /// Ages of the poses.
     pub ages: Ages,
     /// Position errors, a line for each correction.
     pub fusion: Vec<FusionLine>,
@@ -79,7 +79,7 @@ pub struct Report {
     pub process_cpu_ns: i64,
     /// Greatest memory of the process, bytes; null where the system does not say.
     pub memory_peak_bytes: Option<u64>,
-    /// How long it flew, ns.
+    /// Duration of the flight, ns.
     pub duration_ns: i64,
 }
 

@@ -36,7 +36,7 @@ pub const IMU_QUEUE_MAX: usize = 256;
 /// Poses that wait for the horizon.
 pub const ODOMETRY_QUEUE_MAX: usize = 64;
 
-/// How the estimator works.
+/// Configuration of the estimator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EstimatorConfig {
     /// How far the filter is behind the present: the greatest age of a pose that can still be fused.

@@ -61,7 +61,7 @@ pub struct Arrival {
     pub pose: Odometry,
     /// When it was true, by the companion's clock.
     pub stamp: Instant<Companion>,
-    /// When it arrived.
+    /// Time of arrival.
     pub arrived: Instant<Board>,
     /// When it was true, by the controller's clock: the truth.
     pub exact: Instant<Board>,

@@ -41,7 +41,7 @@ impl std::fmt::Debug for Nodes {
     }
 }
 
-/// Where clients' domains are.
+/// Place of the nodes of clients' domains.
 #[derive(Debug)]
 pub(crate) enum Place {
     /// All of them at one node.

@@ -58,7 +58,7 @@ pub struct Gateway {
     autopilots: Vec<(MavlinkLine, Bridge)>,
 }
 
-/// How a gateway is set up.
+/// Settings of a gateway that is to be opened.
 #[derive(Clone, Default)]
 #[must_use = "call attach or open"]
 pub struct GatewayBuilder {

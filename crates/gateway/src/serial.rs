@@ -53,7 +53,7 @@ const UARTS: &[&str] = &[
     "ttyMSM", "ttyHS", "ttyO", "ttyAML", "ttyXRUSB", "ttyMXUSB", "ttyAP", "ttyFIQ",
 ];
 
-/// Where and how fast.
+/// Path and speed of a serial device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Device {
     pub(crate) path: PathBuf,

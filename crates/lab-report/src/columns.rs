@@ -132,7 +132,7 @@ pub struct Column {
     pub is_word: bool,
     /// False if it needs a summary, which an invalid experiment has not.
     pub is_known_if_invalid: bool,
-    /// Where it is shown.
+    /// Tables that show it.
     pub tables: &'static [Table],
     /// Its figure of one experiment.
     pub of: fn(&Experiment<'_>) -> Figure,

@@ -79,7 +79,7 @@ pub struct PanelMark {
     pub label: &'static str,
     /// Index into [`super::palette::CATEGORIES`].
     pub colour: usize,
-    /// How.
+    /// Kind of the mark.
     pub kind: MarkKind,
     /// Positions on the horizontal axis.
     pub xs: Vec<f64>,
@@ -89,7 +89,7 @@ pub struct PanelMark {
     pub low: Vec<f64>,
 }
 
-/// How a mark is drawn.
+/// Kind of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkKind {
@@ -133,7 +133,7 @@ impl PanelMark {
 }
 
 impl Spacing {
-    /// Where a value stands.
+    /// Position of a value on the axis.
     pub fn position(self, value: f64) -> f64 {
         match self {
             Spacing::Linear => value,

@@ -54,7 +54,7 @@ pub struct Comparison {
 /// One cell of both runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CellComparison {
-    /// Which experiment.
+    /// The experiment.
     pub cell: String,
     /// Median.
     pub p50: Effect,

@@ -19,7 +19,7 @@ pub struct UnknownWord {
     known: &'static str,
 }
 
-/// Which node sends to which.
+/// Topology of the nodes that send and receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// One node sends, the other answers.

@@ -75,7 +75,7 @@ pub enum RowError {
     /// More fields or fewer.
     #[error("{found} fields instead of 3: row number, nanoseconds, index")]
     Fields {
-        /// How many there are.
+        /// Number of fields in the row.
         found: usize,
     },
     /// A field is no number.

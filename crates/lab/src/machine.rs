@@ -14,7 +14,7 @@ use noctule_timebase::Span;
 use crate::network::{Emulation, Network, NetworkError};
 use crate::node_process::{NodeFault, NodeProcess, Program};
 
-/// Where cells are measured.
+/// Machine on which cells are measured.
 pub(crate) trait Machine: Debug {
     /// `hosts` joined by the emulated link, or without one by veth.
     ///

@@ -27,7 +27,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A wait wakes this often to see whether the user has interrupted.
 const INTERRUPT_POLL: Duration = Duration::from_millis(200);
 
-/// How to start a peer.
+/// Command line of a peer.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Program {
     /// The executable.

@@ -32,7 +32,7 @@ pub struct Manifest {
     pub name: String,
     /// One line about the middleware.
     pub summary: String,
-    /// Where it lives.
+    /// Address of its web page.
     pub homepage: String,
     /// Its licence, as an SPDX expression.
     pub licence: String,

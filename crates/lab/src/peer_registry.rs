@@ -17,7 +17,7 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 /// A peer the lab can start.
 #[derive(Debug, Clone, Serialize)]
 pub struct Entry {
-    /// How to start one node.
+    /// Command line of one node.
     pub program: Program,
     /// Its capabilities, as its own process describes them.
     pub description: Offer,

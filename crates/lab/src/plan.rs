@@ -41,7 +41,7 @@ pub struct CellPlan {
     pub peer: String,
     /// Link of the peer: on an emulated link, UDP or TCP.
     pub link: Link,
-    /// Which node sends to which.
+    /// Topology of the nodes.
     pub mode: Mode,
     /// Number of processes.
     pub nodes: u32,
@@ -49,7 +49,7 @@ pub struct CellPlan {
     pub payload_bytes: u64,
     /// Open loop at this rate; `None` = closed loop or back to back.
     pub rate_hz: Option<f64>,
-    /// How nodes wait.
+    /// Way in which nodes wait for messages.
     pub wait: Wait,
     /// Cores used in turn; empty = free.
     pub cores: Vec<u32>,

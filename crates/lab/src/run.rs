@@ -93,7 +93,7 @@ pub struct Published {
     pub what: String,
     /// The number as printed there, with its unit, e.g. `12.830 ms`.
     pub value: String,
-    /// Where it stands.
+    /// Publication with the number.
     pub source: String,
     /// The fact it is shown beside, e.g. `encode_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -299,7 +299,7 @@ pub struct ThresholdResult {
     pub what: String,
     /// The value found; `null` if no valid cell matched.
     pub found: Option<f64>,
-    /// Whether it held.
+    /// Whether the threshold was kept.
     pub held: bool,
 }
 
@@ -314,7 +314,7 @@ pub enum RunFileError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// Not a `run.json`.
+    /// The file is no `run.json`.
     #[error("{path} is not a run.json: {reason}")]
     Malformed {
         /// Path tried.

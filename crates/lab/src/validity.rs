@@ -122,7 +122,7 @@ pub enum Invalid {
     EmulatorLate {
         /// Share of the packets, as text.
         share: &'static str,
-        /// How late.
+        /// Lateness at that share, ns.
         late_ns: u64,
         /// The limit.
         limit_ns: u64,
@@ -130,7 +130,7 @@ pub enum Invalid {
     /// The link emulator dropped packets for want of room.
     #[error("the link emulator overflowed: {packets} packets {what}, so offer less at once")]
     EmulatorOverflow {
-        /// How many.
+        /// Packets dropped.
         packets: u64,
         /// Their fate, as text.
         what: &'static str,

@@ -20,7 +20,7 @@ pub struct Slot {
     pub sent_ns: i64,
     /// When this node first received it; 0 if it did not.
     pub received_ns: i64,
-    /// How often it arrived.
+    /// Number of arrivals.
     pub arrivals: u64,
 }
 

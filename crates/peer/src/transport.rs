@@ -179,7 +179,7 @@ pub struct Open {
     pub subscribe: Option<String>,
     /// Link to use.
     pub link: String,
-    /// How to wait.
+    /// Way in which the node waits for messages.
     pub wait: Wait,
     /// Serialization format.
     pub format: String,

@@ -102,7 +102,7 @@ impl fmt::Display for Alarm {
 pub struct Seen<'s> {
     /// Its topic.
     pub topic: &'s str,
-    /// When it was received, ns.
+    /// Time of reception, ns.
     pub log_ns: u64,
     /// When its content was true, ns of the same clock; `None` if that is not known.
     pub source_ns: Option<u64>,

@@ -130,7 +130,7 @@ pub enum Record<'a> {
         sequence: u32,
         /// When it was received, in ns; since 1970 if the writer says no other.
         log_ns: u64,
-        /// When it was published.
+        /// Publish time, in ns of the same clock.
         publish_ns: u64,
         /// Its bytes.
         payload: &'a [u8],

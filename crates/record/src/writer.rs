@@ -98,7 +98,7 @@ pub struct Limits {
     pub keep_ns: Option<u64>,
 }
 
-/// How files are written.
+/// Compression of a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Format {
     /// LZ4 for chunks. About 0.5 GB/s a core, see `benchmarks/record/README.md`.

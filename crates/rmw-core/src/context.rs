@@ -22,13 +22,13 @@ pub type Notify = Arc<dyn Fn(bool, &str) + Send + Sync>;
 pub struct Settings {
     /// `ROS_DOMAIN_ID`.
     pub domain: u32,
-    /// Only nodes of this host.
+    /// Limits discovery to nodes of this host.
     pub localhost: bool,
     /// Addresses of other hosts, as `ROS_STATIC_PEERS` has them.
     pub peers: Vec<String>,
     /// Enclave of this process.
     pub enclave: String,
-    /// Where notices go.
+    /// Callback for notices.
     pub notify: Notify,
 }
 

@@ -49,7 +49,7 @@ pub struct Entry {
     pub gid: Gid,
 }
 
-/// Which names are asked for.
+/// Kind of names that a query returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// Topics of ROS, by either end.

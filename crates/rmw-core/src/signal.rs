@@ -77,7 +77,7 @@ impl Waitable {
         self.pending.swap(0, Ordering::AcqRel) > 0
     }
 
-    /// Whether something is there.
+    /// Whether its count is not zero.
     pub fn is_ready(&self) -> bool {
         self.pending.load(Ordering::Acquire) > 0
     }

@@ -24,7 +24,7 @@ pub struct Held {
     pub site: SiteAttachment,
     /// Its CDR.
     pub bytes: Vec<u8>,
-    /// When it came.
+    /// Time of its arrival.
     pub arrived: Instant<Local>,
 }
 

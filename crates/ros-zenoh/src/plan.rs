@@ -21,7 +21,7 @@ use crate::token::Kind;
 /// Routes of one bridge; topics beyond are reported as not exchanged.
 pub const ROUTES_MAX: usize = 4096;
 
-/// Which way samples go.
+/// Direction of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     /// From Zenoh to the bus.
@@ -39,7 +39,7 @@ pub struct Route {
     pub type_hash: u64,
     /// Hashes of ROS 2's in the keys that it is read or written under.
     pub hashes: BTreeSet<String>,
-    /// Which way.
+    /// Direction of the samples.
     pub direction: Direction,
     /// Requested on the side that has it, and offered on the other.
     pub qos: Qos,

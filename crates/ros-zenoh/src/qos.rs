@@ -18,7 +18,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 /// QoS that an endpoint of ROS 2 offers or requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RosQos {
-    /// Not best effort.
+    /// RELIABILITY: reliable instead of best effort.
     pub is_reliable: bool,
     /// Late readers get what is kept.
     pub is_transient_local: bool,

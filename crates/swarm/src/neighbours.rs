@@ -235,7 +235,7 @@ impl Neighbours {
         self.slots.iter().filter(|slot| slot.node != NO_NODE)
     }
 
-    /// How many are known.
+    /// Number of known neighbours.
     pub fn len(&self) -> usize {
         self.count
     }

@@ -49,7 +49,7 @@ pub struct Scenario {
     pub decision_hz: f64,
     /// Settings of the states that drones send.
     pub states: States,
-    /// How states travel.
+    /// Transport of the states.
     pub transport: Transport,
     /// The medium; `None`: perfect knowledge without any radio.
     pub air: Option<AirSpec>,
@@ -111,7 +111,7 @@ pub struct States {
     pub lifespan: Span,
     /// Or before, if they are of drones that were far away.
     pub range: Option<RangeLimits>,
-    /// How they are used.
+    /// Use of the states.
     pub knowledge: Knowledge,
 }
 

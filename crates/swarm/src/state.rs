@@ -32,7 +32,7 @@ pub struct State<C> {
     pub node: u32,
     /// Flight mode.
     pub mode: Mode,
-    /// When the rest was true.
+    /// Time at which the other fields were true.
     pub at: Instant<C>,
     /// m; at most [`POSITION_MAX_M`] in each coordinate.
     pub position_m: Vector,

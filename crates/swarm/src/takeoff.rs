@@ -16,7 +16,7 @@ use noctule_timebase::{Instant, Span};
 
 use crate::Own;
 
-/// How long a wait may be.
+/// Limits of the wait before take-off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakeOffLimits {
     /// Time without a new drone nearby, and without any other change, after which all in range are known.
@@ -25,7 +25,7 @@ pub struct TakeOffLimits {
     pub longest: Span,
 }
 
-/// Why a drone may leave.
+/// Reason for which a drone may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clearance {
     /// It knows all that it expects.

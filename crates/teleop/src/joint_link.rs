@@ -40,7 +40,7 @@ pub enum JointLinkError {
 /// Result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct JointRun {
-    /// How the loop did.
+    /// Result of the loop.
     pub verdict: JointVerdict,
     /// Mean delay of the loop since the step, both ways and both processes together, ms.
     pub delay_ms: f64,

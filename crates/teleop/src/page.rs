@@ -59,7 +59,7 @@ pub const ASSETS: [Asset; 6] = [
 /// Configuration of a page.
 #[derive(Clone, Debug)]
 pub struct PageConfig {
-    /// Where to listen.
+    /// Address to listen on.
     pub listen: SocketAddr,
     /// Commands and states go there, too.
     pub record: Option<PathBuf>,

@@ -19,7 +19,7 @@ pub const MAP_CELLS_MAX: usize = 512;
 /// Largest compressed picture that is passed on, bytes.
 pub const COMPRESSED_BYTES_MAX: usize = 2 << 20;
 
-/// How a type is shown.
+/// Kind of a type's display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Pixels.

@@ -28,7 +28,7 @@ const FRAMES_PER_LOOK: u64 = 4;
 /// Configuration of a page.
 #[derive(Clone, Debug)]
 pub struct PageConfig {
-    /// Where to listen.
+    /// Address to listen on.
     pub listen: SocketAddr,
     /// Text beside the page's name: the domain, or the file.
     pub subtitle: String,

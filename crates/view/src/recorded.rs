@@ -191,7 +191,7 @@ impl Recorded {
         self.topics.iter().find(|topic| topic.name == name)
     }
 
-    /// How a topic is shown.
+    /// Kind of a topic's display.
     pub fn kind(&self, name: &str) -> Option<Kind> {
         self.topic_named(name).map(|topic| topic.kind)
     }

@@ -18,7 +18,7 @@ const RAW_BYTES_MAX: usize = 256;
 pub struct ShownSample {
     /// When its content was true; `None` if the publisher's clock is not known.
     pub source_ns: Option<i64>,
-    /// When it was taken.
+    /// Receive time, ns.
     pub receive_ns: i64,
     /// Error of `source_ns`; `None` if nothing is proven.
     pub bound_ns: Option<i64>,

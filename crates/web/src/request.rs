@@ -18,7 +18,7 @@ pub(crate) struct Request {
 /// Where a head is at, given the bytes so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Head {
-    /// Not all of it is there.
+    /// The head is not complete.
     Partial,
     /// It is no request of ours.
     Bad,

@@ -15,7 +15,7 @@ pub type Response<'a> = &'a dyn Fn(f64) -> Value;
 /// A crossing of the response with the unit circle or the negative real axis.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Crossing {
-    /// Where, rad/s.
+    /// Angular frequency, rad/s.
     pub omega_rad_s: f64,
     /// Phase margin in degrees at a gain crossing; gain margin in dB at a phase crossing. A negative gain margin
     /// says how far the gain may fall.

@@ -59,7 +59,7 @@ pub(crate) enum NotBuilt {
     Nothing(io::Error),
 }
 
-/// Where things are.
+/// Paths of this program, its checkout and cargo.
 struct Place {
     /// This program.
     own: PathBuf,

@@ -53,7 +53,7 @@ const SPACING_M: f64 = 21.27;
 /// Distance at which the goal counts as reached, m.
 const ARRIVED_M: f64 = 2.0;
 
-/// Which drone of how many.
+/// Arguments of a drone's process.
 #[derive(clap::Args)]
 pub(crate) struct DroneArguments {
     #[arg(long)]

@@ -28,7 +28,7 @@ pub(crate) struct FlyArguments {
     /// Drones, each in a network namespace of its own
     #[arg(long, value_name = "N", default_value_t = 8)]
     nodes: usize,
-    /// How long
+    /// Duration of the flight
     #[arg(long, value_name = "S", default_value = "60", value_parser = crate::swarm::seconds)]
     seconds: Duration,
     /// Share of the time that a direction between two drones is deaf, in bursts of 300 ms

@@ -45,7 +45,7 @@ const HUMAN_DELAYS_MS: [f64; 8] = [0.0, 50.0, 70.0, 100.0, 150.0, 200.0, 300.0, 
 /// Stiffnesses for E4: from soft to stiff.
 const STIFFNESSES_N_M: [f64; 4] = [100.0, 300.0, 1_000.0, 2_000.0];
 
-/// Which experiment.
+/// Kind of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Experiment {

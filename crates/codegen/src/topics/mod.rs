@@ -127,7 +127,7 @@ pub struct Program {
     pub baud: Option<u32>,
     /// Bytes per second that its line may carry, if that is limited.
     pub budget_bytes_per_s: Option<u64>,
-    /// Where it stands.
+    /// Place in the file.
     pub place: Place,
 }
 

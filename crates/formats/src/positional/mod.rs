@@ -21,7 +21,7 @@ use crate::error::Fault;
 /// How deep values may nest. Recursive types would otherwise let a small input use up the stack.
 pub(crate) const DEPTH_MAX: u32 = 128;
 
-/// Where primitives go.
+/// Destination of primitives.
 pub(crate) trait Sink {
     fn number<N: Number>(&mut self, value: N) -> Result<(), Fault>;
     fn boolean(&mut self, value: bool) -> Result<(), Fault>;

@@ -18,7 +18,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::{Codec, Format, FormatError, message};
 
 message! {
-    /// Which message this is.
+    /// Number, time and coordinate frame of a message.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Header: "uav/Header" {
         /// Number of the message.

@@ -47,7 +47,7 @@ const CUSTOM_TOPICS_MAX: usize = 256;
 /// A header's stamp farther from now than this is invalid.
 const STAMP_MAX: Span = Span::from_s(10);
 
-/// Where an autopilot is.
+/// Line to an autopilot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MavlinkLine {
     /// At a serial device of this speed.
@@ -99,7 +99,7 @@ enum Port {
 struct Inside {
     endpoint: Endpoint,
     port: Option<Arc<Port>>,
-    /// Where datagrams go to.
+    /// Destination of datagrams.
     to: Option<SocketAddr>,
     out: Vec<u8>,
 }

@@ -32,7 +32,7 @@ pub struct Frame {
     pub component: u8,
     /// Counted by the sender, modulo 256.
     pub sequence: u8,
-    /// Which message.
+    /// Number of the message.
     pub message_id: u32,
     /// Its payload; in version 2 without trailing zeros.
     pub payload: Vec<u8>,

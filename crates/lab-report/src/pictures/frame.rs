@@ -58,7 +58,7 @@ pub(super) struct Mark {
     samples: u64,
 }
 
-/// How a mark is drawn.
+/// Kind of a mark.
 pub(super) enum Kind {
     Line,
     /// A line with its points marked.

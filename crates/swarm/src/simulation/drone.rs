@@ -54,7 +54,7 @@ pub(super) struct Drone {
     seen: Vec<Estimate>,
 }
 
-/// Where drones begin.
+/// Positions of the drones at the start.
 pub(super) fn starts(scenario: &Scenario, seed: u64) -> Vec<Vector> {
     let count = scenario.nodes;
     match scenario.mission {

@@ -13,9 +13,9 @@ use super::commands::{Carrier, CommandCost, CommandExperiment, SETTLED, run_over
 /// A message that arrived, ns of one clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it was sent.
+    /// Time of sending, ns.
     pub sent_ns: i64,
-    /// When it was received.
+    /// Time of reception, ns.
     pub received_ns: i64,
 }
 

@@ -39,7 +39,7 @@ pub struct CommandExperiment {
     pub with_profile: bool,
     /// Motion of the hand.
     pub hand: Hand,
-    /// How long is measured.
+    /// Duration of the measurement.
     pub duration: Span,
     /// Seed of the link.
     pub seed: u64,

@@ -35,7 +35,7 @@ impl Default for Human {
     }
 }
 
-/// How the human did.
+/// Result of the human model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct HumanCost {
     /// Mean time to hit a target, ms; `None` if none was hit.

@@ -17,7 +17,7 @@ const PACKET_BYTES: usize = 48;
 /// The reference is stepped by this at the start; the loop is linear, so its size means nothing.
 pub(crate) const STEP_RAD: f64 = 0.1;
 
-/// How a joint's loop did.
+/// Result of a joint's loop.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct JointVerdict {
     /// Largest error of the last quarter over that of the second: below one it dies away.

@@ -53,7 +53,7 @@ pub enum DeviceKind {
     Gamepad,
 }
 
-/// Where the hand is.
+/// Position of the hand at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report {
     /// When, ns of the kernel's wall clock.

@@ -42,7 +42,7 @@ pub enum TrajectoryError {
     Length(usize),
 }
 
-/// Where the hand was.
+/// Position of the hand at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// Time after the beginning, ns.

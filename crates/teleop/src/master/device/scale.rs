@@ -10,7 +10,7 @@ const STICK_DEAD: f64 = 0.08;
 const STICK_MINIMUM: f64 = -32_768.0;
 const STICK_MAXIMUM: f64 = 32_767.0;
 
-/// How a device counts.
+/// Scale of a device's counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     /// Counts per millimetre of a touchpad's x and y.
