@@ -1,4 +1,4 @@
-//! The members of a swarm with a key: this one, and the others as far as they were heard.
+//! The members of a swarm with a key: this one, and the others as far as their datagrams arrived.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
