@@ -66,8 +66,7 @@ impl NodeBehind {
                 && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         };
         let inside = self.namespace.strip_prefix('/');
-        let is_namespace =
-            inside.is_some_and(|inside| inside.is_empty() || inside.split('/').all(part));
+        let is_namespace = inside.is_some_and(|inside| inside.is_empty() || inside.split('/').all(part));
         is_namespace && part(&self.name) && fits(&self.namespace) && fits(&self.name)
     }
 }

@@ -69,9 +69,14 @@ mod tests {
         assert!(!rules.allow("/camera/raw"));
         assert!(!rules.allow("/imu"));
         assert!(Rules::default().allow("/imu") && Rules::default().allow("Square"));
-        for never in
-            ["rq/addRequest", "rr/addReply", "ros_discovery_info", "nodes_behind", "/image/_buf_cpu", "/image/_buf/0f"]
-        {
+        for never in [
+            "rq/addRequest",
+            "rr/addReply",
+            "ros_discovery_info",
+            "nodes_behind",
+            "/image/_buf_cpu",
+            "/image/_buf/0f",
+        ] {
             assert!(!Rules::default().allow(never));
         }
     }

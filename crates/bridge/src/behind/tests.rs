@@ -59,8 +59,7 @@ fn a_bridge_that_goes_takes_its_nodes_along() {
 #[test]
 fn names_that_ros_does_not_allow_and_bridges_beyond_the_limit_are_counted() {
     let mut known = KnownBehind::default();
-    let mut bad: Vec<NodeBehind> =
-        ["", "a b", "1a", "é", "a/b"].iter().map(|name| node("/", name)).collect();
+    let mut bad: Vec<NodeBehind> = ["", "a b", "1a", "é", "a/b"].iter().map(|name| node("/", name)).collect();
     bad.extend(["", "a", "/a/", "//", "/1", "/a b"].iter().map(|namespace| node(namespace, "n")));
     bad.push(node("/", &"n".repeat(NAME_BYTES_MAX + 1)));
     let count = bad.len() as u64;

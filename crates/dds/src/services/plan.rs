@@ -131,7 +131,7 @@ fn server_end(topic: &str, kind: EndpointKind) -> Option<(String, usize)> {
 }
 
 /// The service of a topic, and whether that has its requests, 0, or its replies, 1.
-fn end_of(topic: &str) -> Option<(String, usize)> {
+pub(crate) fn end_of(topic: &str) -> Option<(String, usize)> {
     if let Some(service) = ServiceTopics::service_of(topic) {
         return Some((service, 0));
     }
