@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 
 use noctule::EndpointKind;
 use noctule_bridge::behind::NodeBehind;
-use noctule_bridge::names::{bus_topic, ros_node};
+use noctule_bridge::names::{bus_topic, ros_node, service_end};
 
 use crate::plan::DdsEndpoint;
-use crate::services::plan::end_of;
 
 /// Topic of the list, without ROS 2's prefix.
 pub const TOPIC: &str = "ros_discovery_info";
@@ -92,8 +91,8 @@ pub fn by_names<'a>(
         let mut named = NodeBehind { namespace, name, ..NodeBehind::default() };
         for endpoint in node.readers.iter().chain(&node.writers).filter_map(|guid| by_guid.get(guid)) {
             let is_writer = endpoint.kind == EndpointKind::Writer;
-            match end_of(&endpoint.topic) {
-                Some((service, 0)) if !is_writer => named.serves.push(service),
+            match service_end(&endpoint.topic) {
+                Some((service, false)) if !is_writer => named.serves.push(service),
                 Some(_) => {}
                 None if is_writer => named.publishes.push(bus_topic(&endpoint.topic)),
                 None => named.subscribes.push(bus_topic(&endpoint.topic)),

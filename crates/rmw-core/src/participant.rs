@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use noctule::{EndpointId, EndpointKind, KnownEndpoint, Node, NodeId};
 
+use noctule_bridge::behind::KnownBehind;
+
+use crate::behind;
 use crate::door::Door;
 use crate::gid::Gid;
 use crate::graph::{Entry, NodeName, Way};
@@ -51,6 +54,10 @@ pub(crate) struct Registry {
     pub(crate) writers: Mutex<BTreeMap<u64, WeakWriter>>,
     /// Publishers of this context that were opened anew keep the identity they began with.
     renamed: Mutex<Names>,
+    /// Nodes behind bridges.
+    pub(crate) behind: Mutex<KnownBehind>,
+    /// The node that receives the lists of these, and the number of that task.
+    pub(crate) listener: Mutex<Option<(NodeId, u64)>>,
     last: AtomicU64,
 }
 
@@ -93,6 +100,7 @@ impl Participant {
 
 impl Drop for Participant {
     fn drop(&mut self) {
+        behind::leave(self);
         self.door.look();
     }
 }
@@ -145,18 +153,34 @@ impl Registry {
         self.participants().iter().any(|own| own.node.id() == node)
     }
 
-    /// Those of other contexts and processes.
-    pub(crate) fn others(&self) -> Vec<Entry> {
+    /// What other contexts and processes have open.
+    pub(crate) fn known(&self) -> Vec<KnownEndpoint> {
         let participants = self.participants();
         let Some(viewer) = participants.first() else { return Vec::new() };
         let is_own = |id: NodeId| participants.iter().any(|own| own.node.id() == id);
-        let known = viewer.node.endpoints().into_iter();
-        known.filter(|known| !is_own(known.node)).map(|known| entry(&known)).collect()
+        let mut known = viewer.node.endpoints();
+        known.retain(|known| !is_own(known.node));
+        known
     }
 
+    /// The same, as ROS 2 sees it.
+    pub(crate) fn others(&self) -> Vec<Entry> {
+        self.known().iter().filter(|known| !behind::is_list(known)).map(entry).collect()
+    }
+
+    /// Everything; what a bridge has open for nodes behind it is theirs.
     pub(crate) fn entries(&self) -> Vec<Entry> {
-        let others = self.others();
-        lock(&self.own).values().cloned().chain(others).collect()
+        let others = self.known();
+        let mut entries: Vec<Entry> = lock(&self.own).values().cloned().collect();
+        let behind = lock(&self.behind);
+        for known in others.iter().filter(|known| !behind::is_list(known)) {
+            let nodes = behind::stands_for(&behind, known);
+            if nodes.is_empty() {
+                entries.push(entry(known));
+            }
+            entries.extend(nodes.into_iter().map(|node| Entry { node, ..entry(known) }));
+        }
+        entries
     }
 
     pub(crate) fn nodes(&self) -> Vec<NodeName> {
@@ -166,6 +190,7 @@ impl Registry {
         let is_own = |id: NodeId| participants.iter().any(|own| own.node.id() == id);
         let others = viewer.node.nodes().into_iter().filter(|other| !is_own(other.id));
         nodes.extend(others.map(|other| node_name(&other.name)));
+        nodes.extend(behind::nodes(&lock(&self.behind)));
         nodes
     }
 }
