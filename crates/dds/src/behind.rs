@@ -1,4 +1,4 @@
-//! The nodes of ROS 2 behind other bridges of the bus, and what this bridge tells others of those on its own side.
+//! The nodes of ROS 2 behind other bridges of the bus, and what this bridge announces of those on its own side.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,8 +38,9 @@ impl Behind {
     pub(crate) fn open(shared: &Arc<Shared>) -> Result<Behind, RouteError> {
         let publisher = behind::publisher(&shared.node)?;
         let heard = Arc::<Heard>::default();
-        let (theirs, told) = (Arc::clone(shared), Arc::clone(&heard));
-        let mut lane = Lane::start("noctule-dds-nod", move |set, orders| hear(set, &orders, &theirs, &told))?;
+        let (theirs, lists) = (Arc::clone(shared), Arc::clone(&heard));
+        let mut lane =
+            Lane::start("noctule-dds-nod", move |set, orders| hear(set, &orders, &theirs, &lists))?;
         lane.add(0, behind::subscriber(&shared.node)?);
         Ok(Behind { shared: Arc::clone(shared), publisher, said: None, heard, _lane: lane })
     }

@@ -316,7 +316,7 @@ impl Planner {
             self.is_complete = false;
             self.shared.notice_once(&format!("nodes of the bus are not shown in ROS 2: {error}"));
         }
-        self.tell_nodes();
+        self.announce_nodes();
     }
 
     /// Whether this bridge exchanges anything.
@@ -324,8 +324,8 @@ impl Planner {
         self.seen.has_settled && !self.shared.lock().is_standby
     }
 
-    /// Tells other bridges which nodes of ROS 2 are in DDS.
-    fn tell_nodes(&mut self) {
+    /// Announces to other bridges which nodes of ROS 2 are in DDS.
+    fn announce_nodes(&mut self) {
         let is_foreign = |participant: &ParticipantId| !self.shared.is_sibling_participant(participant);
         let nodes = match self.works() {
             true => by_names(self.graph.nodes(is_foreign), &self.seen.dds),
@@ -387,7 +387,7 @@ impl Planner {
             let shared = &self.shared;
             let names = self.graph.names(|participant| !shared.is_sibling_participant(participant));
             shared.lock().ros_nodes = names;
-            self.tell_nodes();
+            self.announce_nodes();
         }
         Ok(())
     }

@@ -8,7 +8,6 @@ use std::time::Instant as Timer;
 use noctule::{Node, NodeError, Notice};
 use noctule_bridge::type_hashes::TypeHashes;
 
-use crate::behind;
 use crate::graph::{Entry, NodeName};
 use crate::hub::Hub;
 use crate::names;
@@ -85,7 +84,7 @@ impl Context {
         let participant =
             Arc::new(Participant { node, name, graph: Waitable::default(), news, door, registry });
         lock(&self.registry.participants).push(Arc::downgrade(&participant));
-        behind::listen(&participant);
+        participant.listen();
         self.hub.door().look();
         Ok(participant)
     }

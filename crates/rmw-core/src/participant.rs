@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use noctule::{EndpointId, EndpointKind, KnownEndpoint, Node, NodeId};
-
-use noctule_bridge::behind::KnownBehind;
+use noctule::{
+    EndpointId, EndpointKind, KnownEndpoint, Node, NodeId, ReadError, ReceiveError, Subscriber,
+    TypedSubscriber,
+};
+use noctule_bridge::behind::{KnownBehind, NodesBehind, subscriber};
 
 use crate::behind;
-use crate::door::Door;
+use crate::door::{Door, Task};
 use crate::gid::Gid;
 use crate::graph::{Entry, NodeName, Way};
 use crate::names;
@@ -77,6 +79,33 @@ impl Participant {
         self.node.describe(text).unwrap_or(0)
     }
 
+    /// Receives the lists of bridges from now on, if no node of the context does.
+    ///
+    /// Without it programs work all the same: only nodes behind bridges have no names.
+    pub(crate) fn listen(&self) {
+        let mut listener = lock(&self.registry.listener);
+        if listener.is_some() {
+            return;
+        }
+        if let Ok(subscriber) = subscriber(&self.node) {
+            let number = self.registry.number();
+            *listener = Some((self.node.id(), number));
+            let registry = Arc::clone(&self.registry);
+            self.door.add(number, Box::new(Lists { subscriber, registry }));
+        }
+    }
+
+    /// If it received the lists, another does from now on.
+    fn leave(&self) {
+        let mine = lock(&self.registry.listener).take_if(|(node, _)| *node == self.node.id());
+        if let Some((_, number)) = mine {
+            self.door.remove(number);
+            if let Some(next) = self.registry.participants().first() {
+                next.listen();
+            }
+        }
+    }
+
     /// Graph entry of an endpoint of this node.
     pub(crate) fn entry(
         &self,
@@ -100,7 +129,7 @@ impl Participant {
 
 impl Drop for Participant {
     fn drop(&mut self) {
-        behind::leave(self);
+        self.leave();
         self.door.look();
     }
 }
@@ -217,6 +246,46 @@ fn entry(known: &KnownEndpoint) -> Entry {
             EndpointKind::Reader => Quality::of_reader(&endpoint.qos),
         },
         gid: Gid::of(known.node, endpoint.id),
+    }
+}
+
+/// Receives the lists of bridges for all nodes of the context, as long as its node is there.
+struct Lists {
+    subscriber: TypedSubscriber<NodesBehind>,
+    registry: Arc<Registry>,
+}
+
+impl Task for Lists {
+    fn drain(&mut self) -> bool {
+        let mut is_new = false;
+        loop {
+            match self.subscriber.take() {
+                Ok(Some(list)) => {
+                    is_new |= lock(&self.registry.behind).insert(list.info().publisher, list.into_value());
+                }
+                Ok(None) => break,
+                Err(ReceiveError::Take(error)) if error.cause == ReadError::Forked => return false,
+                // The library has counted it; the next one may be of another bridge.
+                Err(_) => {}
+            }
+        }
+        if is_new {
+            self.registry.ring();
+        }
+        true
+    }
+
+    fn look(&mut self) {
+        let mut behind = lock(&self.registry.behind);
+        // Read after the lists were taken: whose list is here has been in discovery.
+        let there = self.registry.known();
+        behind.retain(|bridge| there.iter().any(|known| known.node == bridge && behind::is_list(known)));
+    }
+}
+
+impl AsMut<Subscriber> for Lists {
+    fn as_mut(&mut self) -> &mut Subscriber {
+        self.subscriber.as_mut()
     }
 }
 

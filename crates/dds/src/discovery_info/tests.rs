@@ -36,7 +36,7 @@ fn a_node_has_the_bytes_of_ros() {
 }
 
 #[test]
-fn other_bridges_are_told_names_in_place_of_numbers() {
+fn names_are_announced_to_other_bridges_in_place_of_numbers() {
     let endpoint = |number, kind, topic: &str| DdsEndpoint {
         guid: [number; 16],
         kind,

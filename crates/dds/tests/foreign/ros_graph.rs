@@ -46,7 +46,7 @@ fn nodes_behind_another_bridge_have_their_own_names_until_they_or_their_bridge_g
     let planner = far.program(program, "nodes", KEPT, &["0", "planner", "owns"]);
     until(is_there);
     while !planner.line().starts_with("node /far desk 0 1 ") {}
-    // Each bridge reports its own side alone, and none tells what another told it.
+    // Each bridge reports its own side alone, and none announces what another announced to it.
     let names = |bridge: &Process| {
         report_until(bridge, "a node", |report| report["ros_nodes"][0].is_string())["ros_nodes"].clone()
     };
