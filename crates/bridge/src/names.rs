@@ -69,6 +69,15 @@ pub fn bus_service(request: &str, reply: &str) -> Option<String> {
     (reply.strip_suffix("_Reply") == Some(service)).then(|| service.to_owned())
 }
 
+/// The service of a topic, and whether that has its replies; `None` if it is no service's.
+pub fn service_end(topic: &str) -> Option<(String, bool)> {
+    if let Some(service) = ServiceTopics::service_of(topic) {
+        return Some((service, false));
+    }
+    let name = topic.strip_prefix("rr/")?.strip_suffix("Reply")?;
+    (!name.is_empty()).then(|| (format!("/{name}"), true))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +104,11 @@ mod tests {
         assert_eq!(bus_service("rq/addRequest", "rr/addReply"), Some("/add".to_owned()));
         assert_eq!(bus_service("rq/ns/addRequest", "rr/ns/addReply"), Some("/ns/add".to_owned()));
         assert_eq!(bus_service("add_Request", "add_Reply"), Some("add".to_owned()));
+        assert_eq!(service_end("rq/ns/addRequest"), Some(("/ns/add".to_owned(), false)));
+        assert_eq!(service_end("rr/ns/addReply"), Some(("/ns/add".to_owned(), true)));
+        for topic in ["/chatter", "rr/Reply", "rq/Request", "rr/add", "addReply"] {
+            assert_eq!(service_end(topic), None, "{topic}");
+        }
         for (request, reply) in
             [("rq/addRequest", "rr/subReply"), ("rq/Request", "rr/Reply"), ("a", "b"), ("_Request", "_Reply")]
         {

@@ -1,10 +1,12 @@
 //! Which topics are exchanged, by name.
 
+use crate::behind;
+
 /// Topics that are never exchanged: ROS 2's own list of the participants of DDS, which names endpoints that the other
 /// side does not have, and requests and replies, which pass as services do.
 /// Neither are the topics on which ROS 2 Lyrical passes buffers between its own processes: while a topic has a reader that
-/// knows nothing of them, its samples come on the topic itself.
-const NEVER: [&str; 5] = ["ros_discovery_info", "rq/*", "rr/*", "*/_buf_cpu", "*/_buf/*"];
+/// knows nothing of them, its samples come on the topic itself. Nor is what bridges tell each other.
+const NEVER: [&str; 6] = ["ros_discovery_info", behind::TOPIC, "rq/*", "rr/*", "*/_buf_cpu", "*/_buf/*"];
 
 /// Names that are exchanged, and names that are not. `*` matches any number of characters, `/` too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,9 +69,14 @@ mod tests {
         assert!(!rules.allow("/camera/raw"));
         assert!(!rules.allow("/imu"));
         assert!(Rules::default().allow("/imu") && Rules::default().allow("Square"));
-        for never in
-            ["rq/addRequest", "rr/addReply", "ros_discovery_info", "/image/_buf_cpu", "/image/_buf/0f"]
-        {
+        for never in [
+            "rq/addRequest",
+            "rr/addReply",
+            "ros_discovery_info",
+            "nodes_behind",
+            "/image/_buf_cpu",
+            "/image/_buf/0f",
+        ] {
             assert!(!Rules::default().allow(never));
         }
     }

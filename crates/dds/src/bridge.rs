@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use noctule::request::{ServiceError, ServiceTopics};
 use noctule::{EndpointKind, KnownEndpoint, KnownNode, Node, NodeError};
 
+use crate::behind::Behind;
 pub use crate::counters::RouteStatus;
 use crate::cyclone::{DdsError, Neighbour, Participant};
-use crate::discovery_info::RosNode;
+use crate::discovery_info::{RosNode, by_names};
 use crate::plan::{DdsEndpoint, Direction, Plan, plan};
 use crate::ros_graph::{BusNodes, RosGraph};
 use crate::ros_variables::{self, RosVariableError};
@@ -21,6 +22,7 @@ use crate::services::plan::{ServicePlan, plan_services};
 use crate::services::{ListedServices, ServiceRoutes};
 use crate::shared::{RouteError, Shared};
 use crate::sibling_bridges::{ParticipantId, SiblingBridges, node_name, participant_of};
+use noctule_bridge::behind::NodeBehind;
 use noctule_bridge::rules::Rules;
 use noctule_bridge::type_hashes::TypeHashes;
 
@@ -175,6 +177,7 @@ struct Planner {
     services: ServiceRoutes,
     listed: ListedServices,
     graph: RosGraph,
+    behind: Behind,
     hashes: TypeHashes,
     start: Instant,
     seen: Seen,
@@ -200,6 +203,7 @@ impl Planner {
         let services = ServiceRoutes::new(&shared);
         let graph = RosGraph::open(&shared.participant)?;
         shared.news.add(graph.reader(), 0)?;
+        let behind = Behind::open(&shared)?;
         let (hashes, start, seen) = (TypeHashes::default(), Instant::now(), Seen::default());
         Ok(Planner {
             shared,
@@ -208,6 +212,7 @@ impl Planner {
             services,
             listed,
             graph,
+            behind,
             hashes,
             start,
             seen,
@@ -261,6 +266,7 @@ impl Planner {
             (seen.bus, seen.nodes) = (bus, nodes);
             is_new = true;
         }
+        is_new |= self.behind.has_news();
         self.hashes.learn(&shared.node, &seen.bus, Instant::now());
         let (types, has_settled) = (self.hashes.known().len(), self.start.elapsed() >= SETTLE);
         is_new |= (types, has_settled) != (seen.types, seen.has_settled);
@@ -305,11 +311,27 @@ impl Planner {
         self.is_complete = self.routes.follow(&wanted) & self.services.follow(&services.routes);
         shared.lock().routes = self.routes.listed();
         self.listed.set(self.services.listed());
-        let nodes = if standby.is_none() && seen.has_settled { self.bus_nodes() } else { Vec::new() };
+        let nodes = if self.works() { self.bus_nodes() } else { Vec::new() };
         if let Err(error) = self.graph.write(&self.shared, &nodes) {
             self.is_complete = false;
             self.shared.notice_once(&format!("nodes of the bus are not shown in ROS 2: {error}"));
         }
+        self.announce_nodes();
+    }
+
+    /// Whether this bridge exchanges anything.
+    fn works(&self) -> bool {
+        self.seen.has_settled && !self.shared.lock().is_standby
+    }
+
+    /// Announces to other bridges which nodes of ROS 2 are in DDS.
+    fn announce_nodes(&mut self) {
+        let is_foreign = |participant: &ParticipantId| !self.shared.is_sibling_participant(participant);
+        let nodes = match self.works() {
+            true => by_names(self.graph.nodes(is_foreign), &self.seen.dds),
+            false => Vec::new(),
+        };
+        self.behind.say(nodes);
     }
 
     /// Nodes of the bus with the bridge's endpoints that represent theirs, without the bridges' nodes.
@@ -337,7 +359,23 @@ impl Planner {
                 }
             }
         }
-        nodes.listed()
+        let mut listed = nodes.listed();
+        listed.extend(self.behind.nodes().into_iter().map(|node| self.node_behind(node)));
+        listed
+    }
+
+    /// A node behind another bridge.
+    fn node_behind(&self, node: NodeBehind) -> RosNode {
+        let guids = |topics: &[String], direction| -> Vec<[u8; 16]> {
+            topics.iter().filter_map(|topic| self.routes.guid(topic, direction)).collect()
+        };
+        let mut writers = guids(&node.publishes, Direction::ToDds);
+        let mut readers = guids(&node.subscribes, Direction::FromDds);
+        for [reader, writer] in node.serves.iter().filter_map(|service| self.services.server_guids(service)) {
+            readers.push(reader);
+            writers.push(writer);
+        }
+        RosNode { namespace: node.namespace, name: node.name, readers, writers }
     }
 
     /// Learns the nodes of others in DDS, but for those that other bridges have written.
@@ -349,6 +387,7 @@ impl Planner {
             let shared = &self.shared;
             let names = self.graph.names(|participant| !shared.is_sibling_participant(participant));
             shared.lock().ros_nodes = names;
+            self.announce_nodes();
         }
         Ok(())
     }

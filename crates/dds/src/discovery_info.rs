@@ -4,7 +4,13 @@
 //! CDR: the participant's number, then a sequence of nodes, each with its namespace, its name, and the numbers of its readers and of
 //! its writers. A number has 16 bytes, in ROS 2 Humble and before 24, of which the last 8 are zero.
 
-use noctule_bridge::names::ros_node;
+use std::collections::BTreeMap;
+
+use noctule::EndpointKind;
+use noctule_bridge::behind::NodeBehind;
+use noctule_bridge::names::{bus_topic, ros_node, service_end};
+
+use crate::plan::DdsEndpoint;
 
 /// Topic of the list, without ROS 2's prefix.
 pub const TOPIC: &str = "ros_discovery_info";
@@ -70,6 +76,35 @@ impl RosNode {
         let (namespace, name) = ros_node(name);
         RosNode { namespace, name, ..RosNode::default() }
     }
+}
+
+/// What nodes have by the bus's names. Endpoints that discovery has not found yet are left out; so are clients of services, and servers'
+/// writers of replies, which their readers of requests stand for.
+pub fn by_names<'a>(
+    nodes: impl IntoIterator<Item = &'a RosNode>,
+    endpoints: &[DdsEndpoint],
+) -> Vec<NodeBehind> {
+    let by_guid: BTreeMap<[u8; 16], &DdsEndpoint> =
+        endpoints.iter().map(|endpoint| (endpoint.guid, endpoint)).collect();
+    let named = |node: &RosNode| {
+        let (namespace, name) = (node.namespace.clone(), node.name.clone());
+        let mut named = NodeBehind { namespace, name, ..NodeBehind::default() };
+        for endpoint in node.readers.iter().chain(&node.writers).filter_map(|guid| by_guid.get(guid)) {
+            let is_writer = endpoint.kind == EndpointKind::Writer;
+            match service_end(&endpoint.topic) {
+                Some((service, false)) if !is_writer => named.serves.push(service),
+                Some(_) => {}
+                None if is_writer => named.publishes.push(bus_topic(&endpoint.topic)),
+                None => named.subscribes.push(bus_topic(&endpoint.topic)),
+            }
+        }
+        for names in [&mut named.publishes, &mut named.subscribes, &mut named.serves] {
+            names.sort_unstable();
+            names.dedup();
+        }
+        named
+    };
+    nodes.into_iter().map(named).collect()
 }
 
 /// A participant's sample: CDR with its encapsulation header.

@@ -28,6 +28,8 @@
 #![cfg_attr(not(feature = "cyclone"), forbid(unsafe_code))]
 
 #[cfg(feature = "cyclone")]
+mod behind;
+#[cfg(feature = "cyclone")]
 pub mod bridge;
 #[cfg(feature = "cyclone")]
 mod counters;

@@ -85,11 +85,15 @@ impl RosGraph {
         }
     }
 
-    /// Names of the nodes of ROS 2, in the order of the alphabet.
+    /// Nodes of the participants that are meant.
+    pub(crate) fn nodes(&self, is_foreign: impl Fn(&[u8; 12]) -> bool) -> impl Iterator<Item = &RosNode> {
+        let foreign = self.known.iter().filter(move |(participant, _)| is_foreign(participant));
+        foreign.flat_map(|(_, nodes)| nodes)
+    }
+
+    /// Their names, in the order of the alphabet.
     pub(crate) fn names(&self, is_foreign: impl Fn(&[u8; 12]) -> bool) -> Vec<String> {
-        let foreign = self.known.iter().filter(|(participant, _)| is_foreign(participant));
-        let mut names: Vec<String> =
-            foreign.flat_map(|(_, nodes)| nodes.iter().map(RosNode::full_name)).collect();
+        let mut names: Vec<String> = self.nodes(is_foreign).map(RosNode::full_name).collect();
         names.sort_unstable();
         names.dedup();
         names

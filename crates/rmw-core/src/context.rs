@@ -84,6 +84,7 @@ impl Context {
         let participant =
             Arc::new(Participant { node, name, graph: Waitable::default(), news, door, registry });
         lock(&self.registry.participants).push(Arc::downgrade(&participant));
+        participant.listen();
         self.hub.door().look();
         Ok(participant)
     }

@@ -16,6 +16,7 @@
 //! - Services are the library's requests ([`services`]).
 #![forbid(unsafe_code)]
 
+mod behind;
 pub mod context;
 mod door;
 pub mod gid;

@@ -6,9 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use noctule::{EndpointId, EndpointKind, KnownEndpoint, Node, NodeId};
+use noctule::{
+    EndpointId, EndpointKind, KnownEndpoint, Node, NodeId, ReadError, ReceiveError, Subscriber,
+    TypedSubscriber,
+};
+use noctule_bridge::behind::{KnownBehind, NodesBehind, subscriber};
 
-use crate::door::Door;
+use crate::behind;
+use crate::door::{Door, Task};
 use crate::gid::Gid;
 use crate::graph::{Entry, NodeName, Way};
 use crate::names;
@@ -51,6 +56,10 @@ pub(crate) struct Registry {
     pub(crate) writers: Mutex<BTreeMap<u64, WeakWriter>>,
     /// Publishers of this context that were opened anew keep the identity they began with.
     renamed: Mutex<Names>,
+    /// Nodes behind bridges.
+    pub(crate) behind: Mutex<KnownBehind>,
+    /// The node that receives the lists of these, and the number of that task.
+    pub(crate) listener: Mutex<Option<(NodeId, u64)>>,
     last: AtomicU64,
 }
 
@@ -68,6 +77,33 @@ impl Participant {
     /// Tells other nodes what a type is made of; gives its hash, 0 if the text is no description.
     pub fn describe(&self, text: &str) -> u64 {
         self.node.describe(text).unwrap_or(0)
+    }
+
+    /// Receives the lists of bridges from now on, if no node of the context does.
+    ///
+    /// Without it programs work all the same: only nodes behind bridges have no names.
+    pub(crate) fn listen(&self) {
+        let mut listener = lock(&self.registry.listener);
+        if listener.is_some() {
+            return;
+        }
+        if let Ok(subscriber) = subscriber(&self.node) {
+            let number = self.registry.number();
+            *listener = Some((self.node.id(), number));
+            let registry = Arc::clone(&self.registry);
+            self.door.add(number, Box::new(Lists { subscriber, registry }));
+        }
+    }
+
+    /// If it received the lists, another does from now on.
+    fn leave(&self) {
+        let mine = lock(&self.registry.listener).take_if(|(node, _)| *node == self.node.id());
+        if let Some((_, number)) = mine {
+            self.door.remove(number);
+            if let Some(next) = self.registry.participants().first() {
+                next.listen();
+            }
+        }
     }
 
     /// Graph entry of an endpoint of this node.
@@ -93,6 +129,7 @@ impl Participant {
 
 impl Drop for Participant {
     fn drop(&mut self) {
+        self.leave();
         self.door.look();
     }
 }
@@ -145,18 +182,34 @@ impl Registry {
         self.participants().iter().any(|own| own.node.id() == node)
     }
 
-    /// Those of other contexts and processes.
-    pub(crate) fn others(&self) -> Vec<Entry> {
+    /// What other contexts and processes have open.
+    pub(crate) fn known(&self) -> Vec<KnownEndpoint> {
         let participants = self.participants();
         let Some(viewer) = participants.first() else { return Vec::new() };
         let is_own = |id: NodeId| participants.iter().any(|own| own.node.id() == id);
-        let known = viewer.node.endpoints().into_iter();
-        known.filter(|known| !is_own(known.node)).map(|known| entry(&known)).collect()
+        let mut known = viewer.node.endpoints();
+        known.retain(|known| !is_own(known.node));
+        known
     }
 
+    /// The same, as ROS 2 sees it.
+    pub(crate) fn others(&self) -> Vec<Entry> {
+        self.known().iter().filter(|known| !behind::is_list(known)).map(entry).collect()
+    }
+
+    /// Everything; what a bridge has open for nodes behind it is theirs.
     pub(crate) fn entries(&self) -> Vec<Entry> {
-        let others = self.others();
-        lock(&self.own).values().cloned().chain(others).collect()
+        let others = self.known();
+        let mut entries: Vec<Entry> = lock(&self.own).values().cloned().collect();
+        let behind = lock(&self.behind);
+        for known in others.iter().filter(|known| !behind::is_list(known)) {
+            let nodes = behind::stands_for(&behind, known);
+            if nodes.is_empty() {
+                entries.push(entry(known));
+            }
+            entries.extend(nodes.into_iter().map(|node| Entry { node, ..entry(known) }));
+        }
+        entries
     }
 
     pub(crate) fn nodes(&self) -> Vec<NodeName> {
@@ -166,6 +219,7 @@ impl Registry {
         let is_own = |id: NodeId| participants.iter().any(|own| own.node.id() == id);
         let others = viewer.node.nodes().into_iter().filter(|other| !is_own(other.id));
         nodes.extend(others.map(|other| node_name(&other.name)));
+        nodes.extend(behind::nodes(&lock(&self.behind)));
         nodes
     }
 }
@@ -192,6 +246,46 @@ fn entry(known: &KnownEndpoint) -> Entry {
             EndpointKind::Reader => Quality::of_reader(&endpoint.qos),
         },
         gid: Gid::of(known.node, endpoint.id),
+    }
+}
+
+/// Receives the lists of bridges for all nodes of the context, as long as its node is there.
+struct Lists {
+    subscriber: TypedSubscriber<NodesBehind>,
+    registry: Arc<Registry>,
+}
+
+impl Task for Lists {
+    fn drain(&mut self) -> bool {
+        let mut is_new = false;
+        loop {
+            match self.subscriber.take() {
+                Ok(Some(list)) => {
+                    is_new |= lock(&self.registry.behind).insert(list.info().publisher, list.into_value());
+                }
+                Ok(None) => break,
+                Err(ReceiveError::Take(error)) if error.cause == ReadError::Forked => return false,
+                // The library has counted it; the next one may be of another bridge.
+                Err(_) => {}
+            }
+        }
+        if is_new {
+            self.registry.ring();
+        }
+        true
+    }
+
+    fn look(&mut self) {
+        let mut behind = lock(&self.registry.behind);
+        // Read after the lists were taken: whose list is here has been in discovery.
+        let there = self.registry.known();
+        behind.retain(|bridge| there.iter().any(|known| known.node == bridge && behind::is_list(known)));
+    }
+}
+
+impl AsMut<Subscriber> for Lists {
+    fn as_mut(&mut self) -> &mut Subscriber {
+        self.subscriber.as_mut()
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use noctule::Node;
 use noctule::request::{ServiceTypes, TypeRef};
+use noctule_bridge::behind::{self, NodeBehind, NodesBehind};
 use noctule_rmw_core::graph::{Wanted, count, names};
 use noctule_rmw_core::services::Service;
 use noctule_rmw_core::signal::wait;
@@ -235,4 +237,46 @@ fn a_service_answers_each_client_its_own_requests_and_both_are_in_the_graph() {
     until(asks.graph(), || client.servers() == 0);
     client.close();
     other.close();
+}
+
+#[test]
+fn nodes_behind_a_bridge_are_in_the_graph_whichever_node_of_the_context_goes_until_the_bridge_does() {
+    let domain = domain();
+    let context = context(domain);
+    let (first, second) = (open(&context, "first"), open(&context, "second"));
+    let localhost = std::net::Ipv4Addr::LOCALHOST;
+    let bridge = Node::builder("dds gateway 0").domain(domain).interface(localhost).open().expect("a node");
+    let chatter =
+        bridge.publisher("/chatter").type_name("std_msgs/msg/String", 7).open().expect("a publisher");
+    let parameters = TypeRef { name: "demo/srv/Get_Request".into(), hash: 0 };
+    let response = TypeRef { name: "demo/srv/Get_Response".into(), hash: 0 };
+    let types = ServiceTypes { request: parameters, response };
+    let server = bridge.raw_server("/far/talker/get", types).open().expect("a server");
+    let mut lists = behind::publisher(&bridge).expect("the lists");
+    let node =
+        |name: &str| NodeBehind { namespace: "/far".into(), name: name.into(), ..NodeBehind::default() };
+    let talker = NodeBehind {
+        publishes: vec!["/chatter".into()],
+        serves: vec!["/far/talker/get".into()],
+        ..node("talker")
+    };
+    lists.publish(&NodesBehind::of(vec![talker, node("idle")])).expect("a list");
+
+    let has = |name: &str| context.nodes().iter().any(|node| node.namespace == "/far" && node.name == name);
+    let of =
+        |wanted| names(&context.entries(), wanted, Some(("/far", "talker"))).into_keys().collect::<Vec<_>>();
+    until(second.graph(), || has("talker") && has("idle") && of(Wanted::Served) == ["/far/talker/get"]);
+    assert_eq!(of(Wanted::Published), ["/chatter"]);
+    // The list itself is no topic of theirs.
+    assert!(context.entries().iter().all(|entry| entry.topic != behind::TOPIC));
+    assert!(!context.nodes().iter().any(|node| node.name == behind::TOPIC));
+
+    drop(first);
+    lists.publish(&NodesBehind::of(vec![node("late")])).expect("another list");
+    until(second.graph(), || has("late") && !has("talker"));
+    // What was the talker's is the bridge's again.
+    let writers: Vec<_> = context.entries().into_iter().filter(|entry| entry.topic == "/chatter").collect();
+    assert_eq!(writers.iter().map(|entry| entry.node.name.as_str()).collect::<Vec<_>>(), ["dds_gateway_0"]);
+    drop((lists, chatter, server, bridge));
+    until(second.graph(), || !has("late"));
 }

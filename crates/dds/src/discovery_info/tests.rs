@@ -36,6 +36,42 @@ fn a_node_has_the_bytes_of_ros() {
 }
 
 #[test]
+fn names_are_announced_to_other_bridges_in_place_of_numbers() {
+    let endpoint = |number, kind, topic: &str| DdsEndpoint {
+        guid: [number; 16],
+        kind,
+        topic: topic.into(),
+        type_name: "T".into(),
+        rihs01: None,
+        qos: noctule::Qos::default(),
+    };
+    let (writer, reader) = (EndpointKind::Writer, EndpointKind::Reader);
+    let endpoints = [
+        endpoint(1, writer, "rt/chatter"),
+        endpoint(2, writer, "rt/chatter"),
+        endpoint(3, reader, "Square"),
+        endpoint(4, reader, "rq/talker/get_parametersRequest"),
+        endpoint(5, writer, "rr/talker/get_parametersReply"),
+        endpoint(6, writer, "rq/addRequest"),
+        endpoint(7, reader, "rr/addReply"),
+        endpoint(8, reader, "rt/another_nodes"),
+    ];
+    let (readers, writers) = ([3, 4, 7, 0xaa], [1, 2, 5, 6]);
+    let [readers, writers] = [readers, writers].map(|of| of.map(|number| [number; 16]).to_vec());
+    let node = RosNode { readers, writers, ..talker() };
+    let idle = RosNode { namespace: "/far".into(), ..RosNode::of_bus("idle") };
+    let expected = NodeBehind {
+        namespace: "/".into(),
+        name: "talker".into(),
+        publishes: vec!["/chatter".into()],
+        subscribes: vec!["Square".into()],
+        serves: vec!["/talker/get_parameters".into()],
+    };
+    let none = NodeBehind { namespace: "/far".into(), name: "idle".into(), ..NodeBehind::default() };
+    assert_eq!(by_names([&node, &idle], &endpoints), [expected, none]);
+}
+
+#[test]
 fn humbles_numbers_are_longer_and_distinguished_by_the_length() {
     let bytes = encode(&PARTICIPANT, &[talker()], GidWidth::Bytes24);
     assert_eq!(bytes.len(), golden().len() + 4 * 8);

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use noctule::request::{ServiceTopics, ServiceTypes, TypeRef};
+use noctule::request::{ServiceTypes, TypeRef};
 use noctule::{EndpointKind, KnownEndpoint, NodeId};
-use noctule_bridge::names::bus_type;
+use noctule_bridge::names::{bus_type, service_end};
 
 use crate::plan::{DdsEndpoint, Direction};
 use noctule_bridge::rules::Rules;
@@ -83,7 +83,7 @@ pub fn plan_services(
             services.entry(service).or_default().bus[end].push(known);
         }
         let endpoint = &known.endpoint;
-        if let Some((service, _)) = end_of(&endpoint.topic).filter(|_| endpoint.type_hash != 0) {
+        if let Some((service, _)) = service_end(&endpoint.topic).filter(|_| endpoint.type_hash != 0) {
             let hashes = &mut services.entry(service).or_default().hashes;
             let least = hashes.entry(&endpoint.type_name).or_insert(u64::MAX);
             *least = endpoint.type_hash.min(*least);
@@ -127,16 +127,9 @@ enum ServiceFault {
 /// The service of a topic whose endpoint may be a server's, and which of a server's two ends it is.
 fn server_end(topic: &str, kind: EndpointKind) -> Option<(String, usize)> {
     let written = usize::from(kind == EndpointKind::Writer);
-    end_of(topic).filter(|(_, end)| *end == written)
-}
-
-/// The service of a topic, and whether that has its requests, 0, or its replies, 1.
-fn end_of(topic: &str) -> Option<(String, usize)> {
-    if let Some(service) = ServiceTopics::service_of(topic) {
-        return Some((service, 0));
-    }
-    let name = topic.strip_prefix("rr/")?.strip_suffix("Reply")?;
-    (!name.is_empty()).then(|| (format!("/{name}"), 1))
+    service_end(topic)
+        .map(|(service, is_reply)| (service, usize::from(is_reply)))
+        .filter(|(_, end)| *end == written)
 }
 
 impl<'a> Ends<'a> {

@@ -4,7 +4,7 @@
  *   cyclone read  DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT [TYPE]
  *   cyclone stream DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT TEXT
  *   cyclone types DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT USER_DATA
- *   cyclone nodes DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT NAME
+ *   cyclone nodes DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT NAME [owns]
  *   cyclone ping  DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT
  *
  * write: waits for a reader unless its samples are kept for late ones, writes "TEXT 0", "TEXT 1", …, then each line
@@ -12,7 +12,8 @@
  * ends, and prints "readers N" when the number of its readers changes. read: prints COUNT samples, one per line, and ends.
  * types: a reader with that USER_DATA; prints the USER_DATA of the writer that it matches, COUNT times at most until its input ends. nodes: writes ROS 2's list of nodes with
  * one node, NAME, and prints each list that comes as "node NAMESPACE NAME READERS WRITERS [GID of the first writer]" until COUNT nodes were
- * printed; then waits for its input's end. ping: COUNT round trips from TOPICping to TOPICpong,
+ * printed; then waits for its input's end. With "owns" the node has a writer of TOPIC,
+ * a list without nodes is printed as "none", and COUNT does not matter. ping: COUNT round trips from TOPICping to TOPICpong,
  * then "rtt_ns MIN P50 P99". Whatever takes longer than 30 s fails. */
 #define _POSIX_C_SOURCE 200809L
 #include <dds/dds.h>
@@ -164,7 +165,7 @@ static void types(const char *name, int count, const char *user_data) {
     while (getchar() != EOF) {}
 }
 
-static void nodes(int count, char *name) {
+static void nodes(int count, char *name, const char *owned) {
     dds_entity_t list = dds_create_topic(participant, &rmw_dds_common_msg_dds__ParticipantEntitiesInfo__desc,
                                          "ros_discovery_info", NULL, NULL);
     if (list < 0) fail("topic", list);
@@ -174,16 +175,31 @@ static void nodes(int count, char *name) {
     if (writer < 0 || reader < 0) fail("list", writer < 0 ? writer : reader);
     rmw_dds_common_msg_dds__NodeEntitiesInfo_ node = { .node_namespace = "/far", .node_name = name };
     rmw_dds_common_msg_dds__ParticipantEntitiesInfo_ sample = { 0 };
+    rmw_dds_common_msg_dds__Gid_ gid;
+    if (owned) {
+        dds_guid_t guid;
+        dds_return_t found = dds_get_guid(dds_create_writer(participant, topic(owned, ""), qos, NULL), &guid);
+        if (found < 0) fail("writer", found);
+        memcpy(gid.data, guid.v, 16);
+        node.writer_gid_seq._buffer = &gid;
+        node.writer_gid_seq._length = node.writer_gid_seq._maximum = 1;
+    }
     sample.node_entities_info_seq._buffer = &node;
     sample.node_entities_info_seq._length = sample.node_entities_info_seq._maximum = 1;
     dds_return_t result = dds_write(writer, &sample);
     if (result < 0) fail("write", result);
-    for (int got = 0; got < count;) {
+    for (int got = 0; owned || got < count;) {
         void *samples[1] = { NULL };
         dds_sample_info_t info;
         int taken = dds_take(reader, samples, &info, 1, 1);
+        if (taken <= 0 && owned) {
+            struct pollfd input = { .fd = 0, .events = POLLIN };
+            if (poll(&input, 1, 10) != 0) return;
+            continue;
+        }
         if (taken <= 0) { wait_for(reader, DDS_DATA_AVAILABLE_STATUS); continue; }
         rmw_dds_common_msg_dds__ParticipantEntitiesInfo_ *came = samples[0];
+        if (owned && info.valid_data && came->node_entities_info_seq._length == 0) printf("none\n");
         for (uint32_t i = 0; info.valid_data && i < came->node_entities_info_seq._length; i++, got++) {
             rmw_dds_common_msg_dds__NodeEntitiesInfo_ *of = &came->node_entities_info_seq._buffer[i];
             printf("node %s %s %u %u ", of->node_namespace, of->node_name, of->reader_gid_seq._length,
@@ -241,7 +257,7 @@ int main(int argc, char **argv) {
                                 DDS_LENGTH_UNLIMITED); /* as ROS 2 does: late readers get all of the history */
     if (strcmp(argv[1], "write") == 0) write_all(argv[3], count, argc > 7 ? argv[7] : "", keeps);
     else if (strcmp(argv[1], "types") == 0) types(argv[3], count, argc > 7 ? argv[7] : "");
-    else if (strcmp(argv[1], "nodes") == 0) nodes(count, argc > 7 ? argv[7] : "node");
+    else if (strcmp(argv[1], "nodes") == 0) nodes(count, argc > 7 ? argv[7] : "node", argc > 8 ? argv[3] : NULL);
     else if (strcmp(argv[1], "stream") == 0) stream(argv[3], count, argc > 7 ? argv[7] : "");
     else if (strcmp(argv[1], "read") == 0) type_name = argc > 7 ? argv[7] : NULL, read_all(argv[3], count);
     else ping(argv[3], count);

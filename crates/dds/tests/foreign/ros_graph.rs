@@ -34,6 +34,35 @@ fn nodes_of_the_bus_are_in_the_list_of_ros_and_those_of_ros_are_known_here() {
 }
 
 #[test]
+fn nodes_behind_another_bridge_have_their_own_names_until_they_or_their_bridge_go() {
+    let Some((_, program)) = foreign().iter().find(|(name, _)| *name == "cyclone") else { return };
+    let near = Place::new(20);
+    let far = Place { dds: near.dds + 1, ..near };
+    let (near_bridge, far_bridge) = (near.bridge(&[]), far.bridge(&[]));
+    let list = near.program(program, "nodes", KEPT, &["0", "desk", "owns"]);
+    let until = |holds: fn(&str) -> bool| while !holds(&list.line()) {};
+    // The writer of the list's GUID is the bridge's own, without a key; the far side has one, too.
+    let is_there = |line: &str| line.starts_with("node /far planner 0 1 ") && line.ends_with("03");
+    let planner = far.program(program, "nodes", KEPT, &["0", "planner", "owns"]);
+    until(is_there);
+    while !planner.line().starts_with("node /far desk 0 1 ") {}
+    // Each bridge reports its own side alone, and none announces what another announced to it.
+    let names = |bridge: &Process| {
+        report_until(bridge, "a node", |report| report["ros_nodes"][0].is_string())["ros_nodes"].clone()
+    };
+    assert_eq!(names(&near_bridge), serde_json::json!(["/far/desk"]));
+    assert_eq!(names(&far_bridge), serde_json::json!(["/far/planner"]));
+    assert!(planner.end());
+    until(|line| line == "none");
+
+    let planner = far.program(program, "nodes", KEPT, &["0", "planner", "owns"]);
+    until(is_there);
+    assert!(far_bridge.end());
+    until(|line| line == "none");
+    assert!(planner.end() && list.end() && near_bridge.end());
+}
+
+#[test]
 fn with_the_range_localhost_programs_of_this_host_are_found_and_bad_variables_are_named() {
     let Some((_, program)) = foreign().iter().find(|(name, _)| *name == "cyclone") else { return };
     let place = Place::new(19);
