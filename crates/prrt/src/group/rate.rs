@@ -12,7 +12,8 @@
 //! - *Test*: if it loses much and parity is a good part of what leaves, less parity leaves for a second. On a radio less
 //!   arrives then; on a full path as much as before.
 //! - *Limit*: no more datagrams leave than arrived. Parity is at most [`PARITY_SHARE_FULL`] of data; samples that do not fit are
-//!   not sent at all, evenly spread. The limit falls with losses beyond those that are left, grows without, and goes when it no longer binds.
+//!   not sent at all, evenly spread. The limit falls with losses beyond those that are left, grows without, ever faster while nothing at all is
+//!   lost, and goes when it no longer binds.
 
 use noctule_timebase::{Instant, Span};
 
@@ -26,6 +27,8 @@ pub(super) const PARITY_SHARE_FULL: f64 = 0.25;
 /// Window of one judgement, in time and datagrams: in fewer, bursts of a radio's losses are too few to compare.
 const WINDOW: Span = Span::from_s(1);
 const WINDOW_PACKETS: i32 = 256;
+/// Under a limit it lasts no longer than this.
+const WINDOW_UNDER_LIMIT: Span = Span::from_s(5);
 /// This share of losses is a reason to test.
 const LOSS: f64 = 0.3;
 /// A test sends this part of what was sent before, and only if the data alone is less.
@@ -35,9 +38,11 @@ const CLEARLY_LESS: f64 = 0.85;
 /// Before the next test after one that found a radio; then twice as long each time.
 const RETRY_FIRST: Span = Span::from_s(5);
 const RETRY_MOST: Span = Span::from_s(80);
-/// The limit's room below what arrived, its growth by a window, and the losses beyond the least under it that let it fall.
+/// The limit's room below what arrived, its growth by a window, that many times over for each window before it of which nothing was lost, and the
+/// losses beyond the least under it that let it fall.
 const ROOM: f64 = 0.95;
 const GROWTH: f64 = 1.05;
+const GROWTHS_MAX: i32 = 8;
 const LOSS_BEYOND: f64 = 0.1;
 /// A share of losses that is more than this part of what it was before less was sent is not the path's being full.
 const STILL: f64 = 0.75;
@@ -78,10 +83,12 @@ enum State {
         before: Window,
         parity_share: f64,
     },
-    /// `least` is the smallest share of losses under the limit, `fell_at` that at which it fell last, if it just did.
+    /// `least` is the smallest share of losses under the limit, `fell_at` that at which it fell last, if it just did; `whole` counts the windows of
+    /// which nothing was lost since one was not.
     Full {
         per_s: f64,
         least: f64,
+        whole: i32,
         fell_at: Option<f64>,
         saved: f64,
         counted_at: Instant<Local>,
@@ -150,10 +157,14 @@ impl GroupRate {
         }
         let begin = *self.window.get_or_insert(Begin { newest, received, at: now });
         let (packets, time) = (ahead(newest, begin.newest), now - begin.at);
+        // Under a limit a window may never have as many; and where nothing is lost there is nothing to compare.
+        let is_limited = matches!(self.state, State::Full { .. }) && packets > 0;
+        let is_whole = ahead(received, begin.received) >= packets;
+        let is_enough = packets >= WINDOW_PACKETS || is_limited && (is_whole || time >= WINDOW_UNDER_LIMIT);
         // It counts anew.
         if packets < 0 {
             self.window = None;
-        } else if packets >= WINDOW_PACKETS && time >= WINDOW {
+        } else if is_enough && time >= WINDOW {
             self.window = Some(Begin { newest, received, at: now });
             let arrived = ahead(received, begin.received).clamp(0, packets);
             let [sent, arrived] = [packets, arrived].map(|count| f64::from(count) / time.as_s_f64());
@@ -178,22 +189,27 @@ impl GroupRate {
                 if less < CLEARLY_LESS && fewer >= 1.0 - (1.0 - less) / 3.0 {
                     self.retry_after = RETRY_FIRST;
                     let (per_s, least, fell_at) = (arrived * ROOM, 1.0, None);
-                    self.begin(State::Full { per_s, least, fell_at, saved: 0.0, counted_at: now });
+                    let (whole, saved, counted_at) = (0, 0.0, now);
+                    self.begin(State::Full { per_s, least, whole, fell_at, saved, counted_at });
                 } else {
                     self.begin(State::Free);
                     self.retry_at = now + self.retry_after;
                     self.retry_after = (self.retry_after * 2).min(RETRY_MOST);
                 }
             }
-            State::Full { per_s, least, fell_at, saved, counted_at } => {
+            State::Full { per_s, least, whole, fell_at, saved, counted_at } => {
                 // Less was sent, and as much is lost: that is chance.
                 let is_chance = fell_at.is_some_and(|before| loss > before * STILL);
                 let least = if is_chance { loss } else { least.min(loss) };
                 let falls = loss > least + LOSS_BEYOND;
-                let (factor, fell_at) =
-                    if falls { ((1.0 - loss) / (1.0 - least) * ROOM, Some(loss)) } else { (GROWTH, None) };
+                let whole = if loss > 0.0 { 0 } else { (whole + 1).min(GROWTHS_MAX) };
+                let (factor, fell_at) = if falls {
+                    ((1.0 - loss) / (1.0 - least) * ROOM, Some(loss))
+                } else {
+                    (GROWTH.powi(whole.max(1)), None)
+                };
                 let per_s = per_s * factor;
-                self.state = State::Full { per_s, least, fell_at, saved, counted_at };
+                self.state = State::Full { per_s, least, whole, fell_at, saved, counted_at };
                 if per_s > offered_per_s * NO_LIMIT {
                     self.begin(State::Free);
                 }
@@ -291,5 +307,17 @@ mod tests {
             if second.get() < 20 { sent.min(100.0) } else { sent }
         };
         assert_eq!(after(60, passes).0, 200.0);
+    }
+
+    #[test]
+    fn a_path_that_carried_next_to_nothing_and_recovers_has_no_limit_half_a_minute_later() {
+        let second = std::cell::Cell::new(0);
+        let passes = |sent: f64| {
+            second.set(second.get() + 1);
+            if second.get() < 20 { sent.min(4.0) } else { sent }
+        };
+        assert!(after(19, passes).0 < 20.0, "it is limited");
+        second.set(0);
+        assert_eq!(after(50, passes).0, 200.0);
     }
 }

@@ -229,7 +229,8 @@ impl GroupSender {
         if slowest.is_some_and(|slowest| !self.members.hears(slowest)) {
             self.rate.forget();
         }
-        if self.members.slowest(slowest) == Some(member) {
+        // Without parity there is none to leave out, and what a full path loses is all there is to lose.
+        if self.config.bound.is_some() && self.members.slowest(slowest) == Some(member) {
             let offered_per_s =
                 self.offered.map_or(0.0, |(interval, datagrams)| datagrams / interval.as_s_f64().max(1e-6));
             self.rate.handle_report(member, (report.newest, report.received), offered_per_s, now);
