@@ -248,8 +248,9 @@ class Publisher:
                 camera.readinto(view)
         """
     def counters(self) -> dict[str, int]:
-        """Counts of its samples: ``published``, ``given_up`` (for some reader on another host), ``deadline_missed``, and
-        ``would_block``: calls that raised ``BlockingIOError`` and published nothing.
+        """Counts of its samples: ``published``, ``given_up`` (for some reader on another host), ``deadline_missed``,
+        ``would_block``: calls that raised ``BlockingIOError`` and published nothing, and ``held_up``: times that a reader that keeps all had read
+        nothing for 5 s, which a notice names.
         """
     def wait_for_acknowledgments(self, timeout: float) -> bool:
         """Wait up to ``timeout`` seconds until readers of other hosts have all that was published and, if it is reliable, have

@@ -93,8 +93,9 @@ impl Publisher {
         Ok(Loan::new(slf, first, length_bytes))
     }
 
-    /// Counts of its samples: ``published``, ``given_up`` (for some reader on another host), ``deadline_missed``, and
-    /// ``would_block``: calls that raised ``BlockingIOError`` and published nothing.
+    /// Counts of its samples: ``published``, ``given_up`` (for some reader on another host), ``deadline_missed``,
+    /// ``would_block``: calls that raised ``BlockingIOError`` and published nothing, and ``held_up``: times that a reader that keeps all had read
+    /// nothing for 5 s, which a notice names.
     fn counters(&self) -> PyResult<BTreeMap<&'static str, u64>> {
         let open = self.lock();
         let Open { publisher, .. } = open.as_ref().ok_or_else(|| closed("publisher"))?;
@@ -103,6 +104,7 @@ impl Publisher {
             ("given_up", publisher.given_up()),
             ("deadline_missed", publisher.deadline_missed().total),
             ("would_block", publisher.would_block()),
+            ("held_up", publisher.held_up()),
         ]))
     }
 

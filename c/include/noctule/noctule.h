@@ -265,6 +265,7 @@ typedef struct {
     uint64_t given_up;        /* For some reader on another host, because its path carries less, or it does not acknowledge. */
     uint64_t deadline_missed; /* Periods of the DEADLINE in which nothing was published. */
     uint64_t would_block;     /* Not published: calls that failed with NOCTULE_ERROR_WOULD_BLOCK. */
+    uint64_t held_up;         /* Times that a reader that keeps all had read nothing for 5 s; a notice names it. */
 } noctule_publisher_counters_t;
 
 /* Errors: ARGUMENT. */

@@ -123,6 +123,7 @@ pub struct PublisherCounters {
     given_up: u64,
     deadline_missed: u64,
     would_block: u64,
+    held_up: u64,
 }
 
 /// Counts what became of samples.
@@ -144,6 +145,7 @@ pub unsafe extern "C" fn noctule_publisher_counters(
             given_up: publisher.given_up(),
             deadline_missed: publisher.deadline_missed().total,
             would_block: publisher.would_block(),
+            held_up: publisher.held_up(),
         };
         Ok(OK)
     })

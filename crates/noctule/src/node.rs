@@ -442,6 +442,7 @@ impl Shared {
             published: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             given_up: AtomicU64::new(0),
+            held_up: AtomicU64::new(0),
             undelivered: AtomicU64::new(0),
             remote_bytes_max: remote::sample_bytes_max(state.envelope.overhead_bytes()),
             has_deadline: qos.deadline.is_some(),

@@ -140,13 +140,15 @@ pub enum Notice {
         /// Samples given up since the last such notice.
         samples: u64,
     },
-    /// A reader of a topic on another host keeps all and does not read: its publisher waits. Once each time.
+    /// A reader of a topic keeps all and does not read: its publisher waits. Once each time.
     HeldUp {
         /// The topic.
         topic: String,
         /// The reader's node.
         node: NodeId,
-        /// Time since it last received a sample.
+        /// Its process, if it is on this host; 0 in another namespace of processes.
+        process: Option<i32>,
+        /// Time since it last received a sample, or for which there has been no room.
         waited: Span,
     },
     /// Nodes of other hosts have so much still to acknowledge that samples were given up. Once a minute at most.
@@ -358,12 +360,16 @@ impl Notice {
                 f,
                 "topic {topic}, to node {node}: {samples} reliable samples were given up because the path carries, or a reader that keeps all takes, less than is published; publish less, or raise keep_last if it is for a moment only"
             ),
-            Notice::HeldUp { topic, node, waited } => write!(
-                f,
-                "topic {topic}: node {node} keeps all and has read nothing for {:.0} s, so samples wait for it; have it read, close it, or \
-                 let it keep the last",
-                waited.ns() as f64 / 1e9
-            ),
+            Notice::HeldUp { topic, node, process, waited } => {
+                let process =
+                    process.map_or_else(String::new, |process| format!(" (process {process} of this host)"));
+                write!(
+                    f,
+                    "topic {topic}: node {node}{process} keeps all and has read nothing for {:.0} s, so samples wait for it; have it read, \
+                     close it, or let it keep the last",
+                    waited.ns() as f64 / 1e9
+                )
+            }
             Notice::Unacknowledged { samples, limit_bytes } => write!(
                 f,
                 "{samples} samples were given up because readers on other hosts do not acknowledge what was sent, and at most \

@@ -1,9 +1,11 @@
 //! The writing end of a topic.
 
 mod loan;
+mod room;
 mod typed;
 
 use loan::Lent;
+use room::Waiting;
 pub use typed::{FieldsInPlace, TypedPublisher, TypedPublisherBuilder};
 
 use std::sync::Arc;
@@ -31,8 +33,6 @@ pub const PAYLOAD_BYTES_DEFAULT: u32 = 64 << 10;
 /// How long dropping a reliable publisher waits for acknowledgements by default: about ten retransmissions on a bad link.
 pub const LINGER_DEFAULT: Duration = Duration::from_secs(1);
 
-/// Between two looks at the readers of this host while a publisher waits for them.
-const LOOK_AGAIN_NS: i64 = 200_000;
 /// Bytes added to a header of four bytes, so that a multiple of 8 follows.
 const SHIFT_BYTES: usize = 4;
 
@@ -49,6 +49,7 @@ pub struct Publisher {
     sequence: u64,
     /// Samples not published because a reader was behind.
     would_block: u64,
+    waiting: Waiting,
     shift_bytes: usize,
     lent: Option<Lent>,
     /// For what is lent where it cannot be in a ring.
@@ -237,6 +238,7 @@ impl PublisherBuilder {
             keeps_all,
             sequence,
             would_block,
+            waiting: Waiting::default(),
             shift_bytes,
             lent,
             buffer,
@@ -312,7 +314,7 @@ impl Publisher {
         // What was lent in the ring lies where this is written.
         self.lent = None;
         if self.keeps_all && !self.has_room(is_read_elsewhere.then_some(bytes)) {
-            return Err(self.held_up());
+            return Err(self.would_have_blocked());
         }
         self.count();
         if let (Some(writer), Some(bytes)) = (&mut self.writer, here) {
@@ -341,43 +343,6 @@ impl Publisher {
             return Err(self.refused(PublishError::TooLongForNetwork { topic, bytes, most_bytes }));
         }
         Ok(())
-    }
-
-    /// Whether no reader is behind by the history: on this host, and on others for a sample of so many bytes.
-    fn has_room(&mut self, elsewhere_bytes: Option<usize>) -> bool {
-        let depth = self.topic.depth;
-        self.writer.as_mut().is_none_or(|writer| writer.has_room(depth))
-            && elsewhere_bytes.is_none_or(|bytes| self.shared.has_room(&self.topic, bytes))
-    }
-
-    /// Waits up to `timeout` until a sample of `length_bytes` can be published with
-    /// [`keep_all`](PublisherBuilder::keep_all); false when the time is over.
-    pub fn wait_for_room(&mut self, length_bytes: usize, timeout: Duration) -> bool {
-        if self.shared.is_in_child() {
-            return false;
-        }
-        let end_ns = now_ns().saturating_add(span(timeout).ns());
-        loop {
-            if self.topic.is_fresh.load(Ordering::Acquire) {
-                self.fetch_ring();
-            }
-            let elsewhere = self.topic.remote_readers.load(Ordering::Relaxed) > 0;
-            if self.has_room(elsewhere.then_some(length_bytes)) {
-                return true;
-            }
-            let left_ns = end_ns.saturating_sub(now_ns());
-            if left_ns <= 0 {
-                return false;
-            }
-            // Readers of this host do not wake their writer: that would cost them a system call for each sample.
-            self.shared.wait_for_progress(left_ns.min(LOOK_AGAIN_NS));
-        }
-    }
-
-    #[cold]
-    fn held_up(&mut self) -> PublishError {
-        self.would_block += 1;
-        PublishError::WouldBlock { topic: self.topic.name.clone() }
     }
 
     #[cold]
@@ -409,7 +374,7 @@ impl Publisher {
         if alone && length_bytes <= most_bytes && self.writer.is_some() {
             self.lent = None;
             if self.keeps_all && !self.has_room(None) {
-                return Err(self.held_up());
+                return Err(self.would_have_blocked());
             }
             self.count();
             // Its length was checked above, so this does not fail.
@@ -451,12 +416,6 @@ impl Publisher {
     /// topics are in [`deadline_counters`](Publisher::deadline_counters).
     pub fn given_up(&self) -> u64 {
         self.topic.given_up.load(Ordering::Relaxed)
-    }
-
-    /// How often nothing was published because a reader was behind by the whole history, with
-    /// [`keep_all`](PublisherBuilder::keep_all): the call returned [`WouldBlock`](PublishError::WouldBlock).
-    pub fn would_block(&self) -> u64 {
-        self.would_block
     }
 
     /// Counters of this topic's datagrams to each node of another host that reads it, if it is

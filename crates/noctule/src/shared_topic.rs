@@ -12,7 +12,7 @@ mod subscribed;
 
 pub(crate) use change_count::ChangeCount;
 pub(crate) use progress::Progress;
-pub(crate) use published::PublishedTopic;
+pub(crate) use published::{HELD_UP, PublishedTopic};
 pub(crate) use ring_owner::{
     Granted, GrantedHere, Past, RingError, RingOwner, is_out_of_descriptors, map_granted, open_ring,
 };

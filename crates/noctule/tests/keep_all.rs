@@ -177,6 +177,30 @@ fn a_reader_that_never_reads_is_named_and_releases_its_publisher_when_it_goes() 
 }
 
 #[test]
+fn a_reader_of_the_same_host_that_never_reads_is_named_with_its_process() {
+    let domain = 3900 + std::process::id() % 40;
+    let node = |name: &str| Node::builder(name).domain(domain).keep_notices().open().unwrap();
+    let (far, near) = (node("far"), node("near"));
+    let (mut publisher, subscriber) = topic(&far, &near, "rows", &READERS[0]);
+    let mut next = 0;
+    fill(&mut publisher, &mut next);
+    let process = format!("(process {} of this host)", std::process::id());
+    let notices = || std::iter::from_fn(|| far.poll_notice()).map(|it| it.to_string());
+    let is_meant = |notice: &String| {
+        ["rows", &near.id().to_string(), &process, "has read nothing for 5 s"]
+            .iter()
+            .all(|part| notice.contains(part))
+    };
+    while notices().filter(is_meant).count() == 0 {
+        assert!(!publisher.wait_for_room(4, Duration::from_millis(100)), "it is held up");
+    }
+    assert_eq!(publisher.held_up(), 1);
+    drop(subscriber);
+    assert!(publisher.wait_for_room(4, LONG), "no reader is left");
+    publisher.publish(&[0; 4]).unwrap();
+}
+
+#[test]
 fn of_a_publisher_that_keeps_the_last_a_reader_that_keeps_all_gets_what_is_not_replaced() {
     let (far, near) = nodes(3);
     let reliable = Reliability::Reliable;

@@ -517,6 +517,7 @@ fn there_is_room_until_a_reader_has_four_messages_to_read() {
         pair.put_numbers(1);
     }
     assert!(!pair.writer.has_room(4));
+    assert_eq!(pair.writer.slowest_reader(), Some(id), "the other is not waited for");
     assert!(next(&mut reader).is_some());
     assert!(pair.writer.has_room(4));
     pair.put_numbers(1);

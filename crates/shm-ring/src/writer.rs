@@ -177,6 +177,13 @@ impl Writer {
         (self.messages_from(oldest).count() as u64) < depth
     }
 
+    /// Of the readers that are waited for the one that has most still to read.
+    pub fn slowest_reader(&mut self) -> Option<ReaderId> {
+        self.refresh_readers();
+        let cursor = |reader: &&Attached| reader.control.word(CURSOR).load(Ordering::Acquire);
+        self.readers.iter().filter(|reader| reader.is_waited_for).min_by_key(cursor).map(|reader| reader.id)
+    }
+
     /// Positions of the messages from one on. Those that were skipped for a pin hold none.
     fn messages_from(&self, first: u64) -> impl Iterator<Item = u64> {
         let first = first.max(self.open.saturating_sub(self.layout.slot_count()));

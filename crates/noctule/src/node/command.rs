@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId};
+use noctule_shm_ring::ReaderId;
 
 use super::guid::Guid;
 
@@ -17,6 +18,8 @@ pub(super) enum Command {
     End { writer: Guid },
     /// The node is gone, and its connection with it.
     Forget { node: NodeId },
+    /// Say whose a reader of one of our writers' rings is, for which that writer waits.
+    NameReader { writer: EndpointId, reader: ReaderId },
     /// Listen to these channels, a bit each, and no others.
     Listen { channels: u16 },
 }

@@ -297,6 +297,9 @@ impl Driver {
                     self.connections.release((via, writer, reader), &self.shared);
                 }
                 Some(Command::End { writer }) => self.connections.end(writer, &self.shared),
+                Some(Command::NameReader { writer, reader }) => {
+                    self.connections.name_reader((writer, reader), &self.shared);
+                }
                 Some(Command::Listen { channels }) => self.listen(channels),
                 Some(Command::Forget { node }) => self.connections.forget(node, &self.shared, &self.epoll),
             }

@@ -49,6 +49,11 @@ impl OwnReaders {
         shared.changes.count();
     }
 
+    /// Whether a reader of a writer's ring is one of these.
+    pub(super) fn has(&self, writer: EndpointId, id: ReaderId) -> bool {
+        self.attached.iter().any(|((its, _), (_, its_id))| (*its, *its_id) == (writer, id))
+    }
+
     /// A reader is done with a writer. What it has borrowed stays as it is.
     pub(super) fn release(&mut self, writer: EndpointId, reader: EndpointId, shared: &Shared) {
         let Some((reader_table, id)) = self.attached.remove(&(writer, reader)) else { return };

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, OnceLock};
 
-use noctule_discovery::{Endpoint, EndpointId, NodeId};
+use noctule_discovery::{EndpointId, NodeId};
 use noctule_shm_ring::StartAt;
 use noctule_sys::local_socket::{LocalListener, LocalSocket, own_user};
 use noctule_sys::random;
@@ -29,9 +29,12 @@ use crate::shared_topic::{Change, RingError, Source, is_out_of_descriptors, map_
 
 mod admitted;
 mod arrival;
+mod held_up;
+mod question;
 
 use admitted::Admitted;
 use arrival::{Arrival, take};
+use question::{Described, Question};
 
 /// Other nodes of this host that may be connected at once.
 const CONNECTIONS_LIMIT: usize = 1024;
@@ -69,27 +72,6 @@ struct Attempt {
     at: Instant<Raw>,
     tries: u32,
     wanted: Vec<(Described, EndpointId)>,
-}
-
-/// A writer and its node.
-type Described = (NodeId, Arc<Endpoint>);
-
-/// Request of one of our readers for a writer's ring.
-#[derive(Debug)]
-struct Question {
-    reader: EndpointId,
-    writer: Described,
-    ask: Packet,
-    /// Drawn for this question; the answer proves that it is one to it.
-    number: u64,
-    /// The reader has not let go of it meanwhile.
-    is_wanted: bool,
-}
-
-impl Question {
-    fn is_about(&self, writer: Guid, reader: EndpointId) -> bool {
-        self.is_wanted && self.reader == reader && (self.writer.0, self.writer.1.id) == writer
-    }
 }
 
 /// Wildcard for all writers of a node in a refusal, and in a release.

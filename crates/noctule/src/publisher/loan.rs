@@ -109,7 +109,7 @@ impl Publisher {
             return Err(PublishError::Forked { topic: self.topic.name.clone() });
         }
         if self.keeps_all && !self.has_room(None) {
-            return Err(self.held_up());
+            return Err(self.would_have_blocked());
         }
         self.count();
         if let Some(writer) = &mut self.writer {

@@ -6,8 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use noctule_discovery::EndpointId;
 use noctule_prrt::Class;
 use noctule_shm_ring::Writer;
+use noctule_timebase::Span;
 
 use super::{RingError, RingOwner};
+
+/// Time for which a keep-all reader receives nothing before a notice says so: longer than a program computes between two samples.
+pub(crate) const HELD_UP: Span = Span::from_s(5);
 
 /// A publisher's state that the node's thread shares.
 #[derive(Debug)]
@@ -26,6 +30,8 @@ pub(crate) struct PublishedTopic {
     pub(crate) refused: AtomicU64,
     /// Samples that did not go to some reader on another host because its path carried less than was published.
     pub(crate) given_up: AtomicU64,
+    /// Times that a keep-all reader received nothing for [`HELD_UP`].
+    pub(crate) held_up: AtomicU64,
     /// The same and what was refused, since acknowledgements were last waited for.
     pub(crate) undelivered: AtomicU64,
     /// The longest sample that travels to other hosts.

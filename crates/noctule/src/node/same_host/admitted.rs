@@ -36,6 +36,11 @@ impl Admitted {
         shared.changes.count();
     }
 
+    /// Whether a reader of a writer's ring is one of these.
+    pub(super) fn has(&self, writer: Guid, id: ReaderId) -> bool {
+        self.readers.iter().any(|its| (its.writer, its.id) == (writer, id))
+    }
+
     /// A reader reads a writer no more; `None`: no reader reads any. What they have borrowed stays as it is.
     pub(super) fn release(&mut self, which: Option<(Guid, EndpointId)>, shared: &Shared) {
         let is_meant = |its: &mut Reader| which.is_none_or(|which| which == (its.writer, its.reader));

@@ -3,11 +3,12 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use noctule_discovery::{Destination, EndpointId, NodeId};
 use noctule_prrt::{Class, Outgoing};
 use noctule_time_sync::Local;
-use noctule_timebase::{Instant, Span};
+use noctule_timebase::Instant;
 
 use super::{State, discovery_clock};
 use crate::clock::Raw;
@@ -16,12 +17,10 @@ use crate::node::remote::{Remote, outgoing};
 use crate::node::served_nodes::ServedNodes;
 use crate::node::sockets::To;
 use crate::notice::Notice;
-use crate::shared_topic::{Past, PublishedTopic};
+use crate::shared_topic::{HELD_UP, Past, PublishedTopic};
 
 /// Datagrams to one node before the next one's turn: enough for one run, few enough for a slow line.
 const TURN_DATAGRAMS: u32 = 16;
-/// Time for which a keep-all reader receives nothing before a notice says so: longer than a program computes between two samples.
-const HELD_UP: Span = Span::from_s(5);
 
 impl State {
     /// A sample of one of our publishers for the nodes of other hosts that read it; `payload` holds its bytes.
@@ -196,8 +195,10 @@ impl State {
         let mut notices = Vec::new();
         for (node, remote) in &mut self.remotes {
             while let Some(writer) = remote.poll_held_up(HELD_UP, now) {
-                let topic = self.publishers.get(&writer).map(|topic| topic.name.clone());
-                notices.extend(topic.map(|topic| Notice::HeldUp { topic, node: *node, waited: HELD_UP }));
+                let Some(topic) = self.publishers.get(&writer) else { continue };
+                topic.held_up.fetch_add(1, Ordering::Relaxed);
+                let (topic, node) = (topic.name.clone(), *node);
+                notices.push(Notice::HeldUp { topic, node, process: None, waited: HELD_UP });
             }
         }
         notices.into_iter().for_each(|notice| self.note(notice));

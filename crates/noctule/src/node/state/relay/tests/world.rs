@@ -190,6 +190,7 @@ impl World {
             published: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             given_up: AtomicU64::new(0),
+            held_up: AtomicU64::new(0),
             undelivered: AtomicU64::new(0),
             remote_bytes_max: 1 << 20,
             has_deadline: false,
@@ -370,7 +371,7 @@ impl World {
                         self.post(gone, Arrival::Death { of: node });
                     }
                 }
-                Some(Command::Listen { .. }) | None => {}
+                Some(Command::Listen { .. } | Command::NameReader { .. }) | None => {}
             }
             let Some(member) = self.members.get_mut(&node) else { return };
             let (mut out, address) = (Vec::new(), member.address);
