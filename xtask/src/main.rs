@@ -170,6 +170,9 @@ enum Command {
         /// How long the boards, and the robot's day
         #[arg(long, default_value_t = 10)]
         minutes: u32,
+        /// From which what happens to the robot is drawn
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
     },
     /// Fuzz a parser (all of them if none is named)
     Fuzz {
@@ -225,10 +228,10 @@ fn main() -> ExitCode {
         Command::LiveMap { seed: Some(seed), cells, out } => link_map::live::draw(seed, cells, &out),
         Command::Loom => steps::loom(),
         Command::Sanitizers { name } => steps::sanitizers(name.as_deref()),
-        Command::Soak { robot: true, minutes, .. } => steps::soak_robot(minutes),
+        Command::Soak { robot: true, minutes, seed, .. } => steps::soak_robot(minutes, seed),
         Command::Soak { boards: true, minutes, .. } => microcontroller::soak(60 * minutes, 3, true),
-        Command::Soak { minutes, .. } => steps::soak()
-            .and_then(|()| steps::soak_robot(minutes))
+        Command::Soak { minutes, seed, .. } => steps::soak()
+            .and_then(|()| steps::soak_robot(minutes, seed))
             .and_then(|()| microcontroller::soak(60 * minutes, 3, true)),
         Command::Fuzz { target, seconds } => fuzz::run(target.as_deref(), seconds),
         Command::Readme => readme::rewrite(),

@@ -154,8 +154,7 @@ pub fn sweep(core: &str) -> Result<(), String> {
 }
 
 /// A robot's day, shortened to so many minutes; needs root.
-pub fn soak_robot(minutes: u32) -> Result<(), String> {
-    let seed = 1;
+pub fn soak_robot(minutes: u32, seed: u64) -> Result<(), String> {
     shell::run("cargo build --release --quiet -p noctule-cli")?;
     shell::run(&format!(
         "cargo run --release --quiet -p noctule --example soak_robot {minutes} {seed} target/release/noctule"

@@ -362,7 +362,7 @@ int noctule_subscriber_descriptor(noctule_subscriber_t *subscriber);
  * 0.8 %, if ten samples lie beyond it; INT64_MIN: not known. */
 typedef struct {
     uint64_t taken;
-    uint64_t missed;       /* Missing before those: lost on the way, or overwritten unread. */
+    uint64_t missed;       /* Missing before those: lost on the way, or overwritten unread; or still missing when their publisher went. */
     uint64_t expired;      /* Older than LIFESPAN, and dropped. */
     uint64_t late;         /* Taken, but older than the DEADLINE that was requested. */
     uint64_t deadline_missed; /* Periods of that DEADLINE in which nothing came. */

@@ -19,7 +19,7 @@ const SLICES: i64 = 5;
 pub struct SubscriberCounters {
     /// Taken.
     pub taken: u64,
-    /// Missing before those that were taken.
+    /// Missing before those that were taken; of publishers that have gone, also what was still missing before the last that came.
     pub missed: u64,
     /// Older than LIFESPAN, and dropped.
     pub expired: u64,
@@ -31,6 +31,13 @@ pub struct SubscriberCounters {
     pub bytes: u64,
     /// Received from another host by another node of this one, which handed them on; those that expired included.
     pub relayed: u64,
+}
+
+impl SubscriberCounters {
+    /// The same, so many more missed.
+    pub(crate) fn and_missed(self, samples: u64) -> SubscriberCounters {
+        SubscriberCounters { missed: self.missed.saturating_add(samples), ..self }
+    }
 }
 
 /// Statistics of a subscriber since it was opened.

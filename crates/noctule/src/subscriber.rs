@@ -340,13 +340,13 @@ impl Subscriber {
 
     /// Counters of samples so far.
     pub fn counters(&self) -> SubscriberCounters {
-        self.recorder.counters
+        self.recorder.counters.and_missed(self.sources.missed_unsaid())
     }
 
     /// Statistics of the topic so far. Looks through all of [`ages`](Subscriber::ages), some microseconds.
     pub fn statistics(&self) -> SubscriberStatistics {
         let deadline_missed = self.deadline.map_or(0, |_| self.deadline_missed().total);
-        SubscriberStatistics { deadline_missed, ..self.recorder.statistics() }
+        SubscriberStatistics { counters: self.counters(), deadline_missed, ..self.recorder.statistics() }
     }
 
     /// How often which age. Takes no memory before there is a publisher.

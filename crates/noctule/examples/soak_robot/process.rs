@@ -24,8 +24,13 @@ const SIGKILL: i32 = 9;
 const ROLE: &str = "NOCTULE_SOAK_ROLE";
 /// By which a deadline-bound sample must have arrived.
 const DEADLINE: Duration = Duration::from_millis(200);
-/// Samples of the deadline-bound writer whose loss need not be counted yet: two deadlines at 50 Hz.
-const UNDECIDED: u64 = 20;
+/// Of the topics the deadline-bound one.
+const BOUND: usize = 3;
+/// What a deadline-bound writer published so long before its newest sample has come or is counted: the newest may have been on its way for a
+/// deadline, and so may its repair.
+const DECIDED_NS: i64 = 400_000_000;
+/// A writer that is silent for so long counts as gone: three times as long as a busy machine takes to notice.
+const GONE_NS: i64 = 15_000_000_000;
 
 #[derive(Clone, Copy)]
 pub enum Kind {
@@ -265,8 +270,8 @@ fn write(node: &Node, (topic, class, rate_hz, bytes): (&str, &str, u32, u32), or
 }
 
 #[allow(clippy::print_stderr)] // the judge reads standard output
-fn print_lacking(samples: u64) {
-    eprintln!("not counted in two reports: {samples} of the deadline-bound topic");
+fn print_lacking(samples: u64, lacks: &[String]) {
+    eprintln!("not counted in two reports: {samples} of the deadline-bound topic; {}", lacks.join("; "));
 }
 
 /// Samples received from one writer.
@@ -276,8 +281,10 @@ struct Seen {
     last: u64,
     taken: u64,
     missed: u64,
-    /// Of those that may come in another order, the newest.
-    recent: std::collections::BTreeSet<u64>,
+    /// Of those that may come in another order, the newest, each with its source time if that is known.
+    recent: BTreeMap<u64, Option<i64>>,
+    /// When the last came.
+    last_ns: i64,
 }
 
 impl Seen {
@@ -304,7 +311,8 @@ impl Seen {
     fn take_in_any_order(&mut self, number: u64, info: &SampleInfo, tally: &mut Tally) {
         tally.taken += 1;
         tally.missed += info.missed;
-        if !self.recent.insert(number) {
+        let source_ns = info.source_time.map(|time| time.ns());
+        if self.recent.insert(number, source_ns).is_some() {
             return tally.twice += 1;
         }
         if self.recent.len() > 4_096 {
@@ -320,16 +328,54 @@ impl Seen {
         self.missed += info.missed;
         self.taken += 1;
         self.last = self.last.max(number);
+        self.last_ns = now_ns();
     }
 
-    /// Holds the gaps in the writer's numbers against what the library has counted by now; the newest samples may still be repaired.
-    fn judge(&self, tally: &mut Tally) {
-        let lacking = self.last + 1 - self.first - self.taken;
-        let newest = self.last.saturating_sub(UNDECIDED).max(self.first)..=self.last;
-        let undecided = newest.filter(|number| !self.recent.contains(number)).count() as u64;
-        tally.unaccounted += (lacking - undecided).saturating_sub(self.missed);
-        tally.overcounted += self.missed.saturating_sub(lacking);
+    /// Samples that did not come, by the writer's numbers.
+    fn lacking(&self) -> u64 {
+        self.last + 1 - self.first - self.taken
     }
+
+    /// Those of them that may still come: of a writer that is there, published hardly before the newest.
+    fn undecided(&self) -> u64 {
+        if now_ns() - self.last_ns > GONE_NS {
+            return 0;
+        }
+        let newest_ns = self.recent.values().rev().find_map(|source_ns| *source_ns).unwrap_or(i64::MAX);
+        let is_old = |source_ns: &Option<i64>| source_ns.is_some_and(|at| at <= newest_ns - DECIDED_NS);
+        let old = self.recent.iter().rev().find(|(_, source_ns)| is_old(source_ns));
+        let decided = old.map_or(self.first, |(number, _)| *number);
+        (decided..=self.last).filter(|number| !self.recent.contains_key(number)).count() as u64
+    }
+
+    /// What is known of a writer of which samples are in no counter.
+    fn story(&self, publisher: NodeId) -> Option<String> {
+        let (lacking, undecided) = (self.lacking(), self.undecided());
+        let newest = self.first.max(self.last.saturating_sub(4_000))..=self.last;
+        let gaps: Vec<u64> =
+            newest.filter(|number| !self.recent.contains_key(number)).rev().take(8).collect();
+        let silent_ms = (now_ns() - self.last_ns) / 1_000_000;
+        (lacking > undecided + self.missed).then(|| {
+            format!(
+                "of {publisher}, from {} to {}, the last {silent_ms} ms ago, {lacking} lack, {} are counted, {undecided} may still come; newest gaps {gaps:?}",
+                self.first, self.last, self.missed
+            )
+        })
+    }
+}
+
+/// Holds the gaps in the writers' numbers against what the library has counted by now: what was not yet decided
+/// when its writer went is in the subscriber's counter alone, as no later sample could say so.
+fn judge<'a>(writers: impl Iterator<Item = &'a Seen>, counted: u64, tally: &mut Tally) {
+    let (mut open, mut lacking, mut said) = (0, 0, 0);
+    for from in writers {
+        (lacking, said) = (lacking + from.lacking(), said + from.missed);
+        open += from.lacking().saturating_sub(from.undecided() + from.missed);
+        tally.overcounted += from.missed.saturating_sub(from.lacking());
+    }
+    let unsaid = counted.saturating_sub(said);
+    tally.unaccounted += open.saturating_sub(unsaid);
+    tally.overcounted += unsaid.saturating_sub(lacking.saturating_sub(said));
 }
 
 fn read(node: &Node, orders: &Orders) {
@@ -364,11 +410,12 @@ fn read(node: &Node, orders: &Orders) {
         if is_over || now_ns() - reported_ns > 500_000_000 {
             reported_ns = now_ns();
             let mut judged = tally;
-            let in_any_order = seen.iter().filter(|((at, _), _)| TOPICS[*at].1 == "deadline_bound");
-            in_any_order.for_each(|(_, from)| from.judge(&mut judged));
+            let in_any_order = || seen.iter().filter(|((at, _), _)| *at == BOUND);
+            judge(in_any_order().map(|(_, from)| from), subscribers[BOUND].counters().missed, &mut judged);
             let undecided = judged.unaccounted - tally.unaccounted;
             if undecided.min(lacking) > 0 {
-                print_lacking(undecided.min(lacking));
+                let lacks = in_any_order().filter_map(|((_, publisher), from)| from.story(*publisher));
+                print_lacking(undecided.min(lacking), &lacks.collect::<Vec<_>>());
             }
             if !is_over {
                 judged.unaccounted = tally.unaccounted + undecided.min(lacking);

@@ -4,6 +4,8 @@
 //! read on. That reader is in this process, because readers that request reliability are not relayed, and reports its progress itself: see [`Progress`].
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use noctule_discovery::{Endpoint, EndpointId};
 use noctule_prrt::{Delivered, Link, Origin as LinkOrigin, StreamId};
@@ -43,6 +45,8 @@ pub(super) struct Inbound {
     pub(super) depth: u32,
     /// Newest sequence that was put into the ring.
     pub(super) sequence: Option<u64>,
+    /// The same for its readers, who learn at the end what was still missing.
+    pub(super) highest: Arc<AtomicU64>,
     /// Its number there, or that of one that came after it and is older ([`Delivered::place`]); 0 before the first.
     place: u64,
 }
@@ -98,6 +102,7 @@ impl Inbound {
             is_kept: false,
             depth,
             sequence: None,
+            highest: Arc::default(),
             place: 0,
         })
     }
@@ -185,6 +190,7 @@ impl Inbound {
         self.writer.skip_numbers(sample.place - self.place - 1);
         self.place = sample.place;
         self.sequence = self.sequence.max(Some(sample.sequence));
+        self.highest.fetch_max(sample.sequence, Ordering::Relaxed);
         let origin = here(sample.origin, clock);
         if self.has_deadline {
             self.writer.stamp(now.ns());

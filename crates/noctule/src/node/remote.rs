@@ -114,6 +114,12 @@ impl Remote {
         Remote { has_our_clock: true, ..self }
     }
 
+    /// Its clock is ours from now on.
+    #[cfg(test)]
+    pub(super) fn share_clock(&mut self) {
+        self.has_our_clock = true;
+    }
+
     /// Its clock, as estimated at `local`, and the time on it, ns.
     fn source_clock(&self, local: Instant<Local>) -> (SourceClock, Option<i64>) {
         if self.has_our_clock {
@@ -270,7 +276,9 @@ impl Remote {
         let source = source((node, writer), granted.into_memory(), begin)?;
         // What it asked for itself it has; a reader that asks for nothing has the publisher's depth.
         let has_asked = topic.history.depth().is_some();
-        let source = if has_asked { source.with_depth(inbound.depth) } else { source }.kept(progress);
+        let source = if has_asked { source.with_depth(inbound.depth) } else { source }
+            .kept(progress)
+            .counted_to(Arc::clone(&inbound.highest));
         if inbound.is_kept {
             inbound.grant(writer.id, &mut self.link);
         }

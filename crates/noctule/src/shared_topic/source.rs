@@ -6,6 +6,8 @@
 //! sample is taken twice and what is missing in between is counted.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId};
 use noctule_formats::Format;
@@ -52,6 +54,11 @@ pub(crate) struct Source {
     pub(crate) lifespan: Option<Span>,
     /// Missed before samples that were too old to be given out: the next that is given out says so.
     pub(crate) missed_before: u64,
+    /// The highest number that has come, where samples come as soon as they are there: the ring's numbers are behind by those that may still be
+    /// repaired.
+    highest: Arc<AtomicU64>,
+    /// Of the source that this one follows, what did not come and no sample has said so: the first from here does.
+    owed: u64,
     /// The node that fills the ring may wait for this reader.
     progress: Option<Progress>,
     /// Value of the ring's word with which to go to sleep.
@@ -64,12 +71,14 @@ pub(crate) struct Sources {
     pub(crate) list: Vec<Source>,
     /// The one to look at first: in turn, so that a busy one does not starve the others.
     turn: usize,
-    /// Publishers whose ring has ended, oldest first, each with the newest number taken from it.
+    /// Publishers whose ring has ended, oldest first.
     retired: VecDeque<Retired>,
+    /// Missed, and no sample will say so.
+    unsaid: u64,
 }
 
-/// A publisher and how its samples came, and the newest number taken from it.
-type Retired = ((NodeId, EndpointId, Route), u64);
+/// A publisher and how its samples came, the newest number taken from it, and what of it did not come and no sample has said so.
+type Retired = ((NodeId, EndpointId, Route), u64, u64);
 
 /// Result of reading a ring: a sample, and `T` of it, if there is one.
 pub(crate) type Read<T> = Result<Option<(RingSample, T)>, ReadError>;
@@ -123,22 +132,31 @@ impl Sources {
         let has_ended = |source: &Source| source.has_ended && !source.is_next;
         let Some(at) = self.list.iter().position(has_ended) else { return false };
         let ended = self.list.remove(at);
-        let (partner, last) = (ended.partner(), ended.last);
+        let (partner, last, owed) = (ended.partner(), ended.last, ended.owed_at_the_end());
+        self.unsaid = self.unsaid.saturating_add(ended.missed_before);
         self.turn = 0;
         let follows = |source: &&mut Source| (source.node, source.writer) == (ended.node, ended.writer);
         if let Some(next) = self.list.iter_mut().find(follows) {
             next.is_next = false;
             if last > 0 && next.partner() == partner {
-                (next.last, next.resumes) = (last, true);
+                (next.last, next.resumes, next.owed) = (last, true, owed);
             }
         } else if last > 0 {
             // Another node of this host may yet hand on what came after, or this one be let in again.
             if self.retired.len() >= RETIRED_LIMIT {
-                self.retired.pop_front();
+                let (.., owed) = self.retired.pop_front().unwrap_or((partner, 0, 0));
+                self.unsaid = self.unsaid.saturating_add(owed);
             }
-            self.retired.push_back((partner, last));
+            self.retired.push_back((partner, last, owed));
         }
         true
+    }
+
+    /// Samples of publishers that have gone which did not come although later ones did, as far as no sample has said so.
+    pub(crate) fn missed_unsaid(&self) -> u64 {
+        let owed =
+            self.list.iter().map(|source| source.owed).chain(self.retired.iter().map(|(.., owed)| *owed));
+        owed.fold(self.unsaid, u64::saturating_add)
     }
 
     /// Publishers that have not gone.
@@ -161,11 +179,14 @@ impl Sources {
         if self.list.iter().any(|other| (other.node, other.writer) == publisher) {
             source.is_next = true;
         } else if let Some(at) =
-            self.retired.iter().position(|((node, writer, _), _)| (*node, *writer) == publisher)
-            && let Some((retired, last)) = self.retired.remove(at)
-            && retired == partner
+            self.retired.iter().position(|((node, writer, _), ..)| (*node, *writer) == publisher)
+            && let Some((retired, last, owed)) = self.retired.remove(at)
         {
-            (source.last, source.resumes) = (last, true);
+            if retired == partner {
+                (source.last, source.resumes, source.owed) = (last, true, owed);
+            } else {
+                self.unsaid = self.unsaid.saturating_add(owed);
+            }
         }
         self.list.push(source);
     }
@@ -194,9 +215,22 @@ impl Source {
             depth: if writer.qos.keep_all { u32::MAX } else { writer.qos.depth },
             lifespan: writer.qos.lifespan,
             missed_before: 0,
+            highest: Arc::default(),
+            owed: 0,
             progress: None,
             sleeps_on: 0,
         }
+    }
+
+    /// The same; `highest` is the highest number that has come.
+    pub(crate) fn counted_to(self, highest: Arc<AtomicU64>) -> Source {
+        Source { highest, ..self }
+    }
+
+    /// When its ring is read to the end: what did not come although something later did, and no sample has said so.
+    fn owed_at_the_end(&self) -> u64 {
+        let open = self.highest.load(Ordering::Relaxed).saturating_sub(self.last);
+        if self.last > 0 { open.max(self.owed) } else { 0 }
     }
 
     /// Whose numbers its samples have: the writer's own in every ring on another host, its one ring's on its own host.
@@ -254,7 +288,7 @@ impl Source {
                 return false;
             }
             sample.missed = sample.number - self.last - 1;
-            self.resumes = false;
+            (self.resumes, self.owed) = (false, 0);
         }
         self.last = sample.number;
         true

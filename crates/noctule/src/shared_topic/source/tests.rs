@@ -101,3 +101,52 @@ fn a_ring_with_other_numbers_does_not_go_on_with_those_before_it() {
         assert_eq!(take(&mut sources), (2, 0));
     }
 }
+
+/// The same into a ring of samples from another host, of which the highest that has come has this number.
+fn let_in_behind(offer: &RingOwner, highest: u64) -> Change {
+    let Change::Came(source) = let_in(offer, Route::Udp) else { unreachable!() };
+    Change::Came(Box::new(source.counted_to(Arc::new(AtomicU64::new(highest)))))
+}
+
+#[test]
+fn what_was_still_missing_when_a_publisher_went_is_missed_once_whether_it_comes_back_or_not() {
+    let (offer, mut writer) = ring();
+    let (next_offer, mut next) = ring();
+    let mut sources = Sources::default();
+    // Of seven samples two are not there, and might still have come.
+    sources.apply(let_in_behind(&offer, 7));
+    publish(&mut writer, 5);
+    assert_eq!((take(&mut sources), sources.missed_unsaid()), ((5, 0), 0));
+    sources.apply(Change::NodeWent(NODE));
+    assert_eq!((take(&mut sources), sources.missed_unsaid()), ((0, 0), 2));
+    // It comes back with its tenth.
+    sources.apply(let_in_behind(&next_offer, 10));
+    assert_eq!(sources.missed_unsaid(), 2, "nothing has come yet");
+    next.skip_numbers(9);
+    publish(&mut next, 1);
+    assert_eq!((take(&mut sources), sources.missed_unsaid()), ((1, 4), 0), "the next sample says so");
+    sources.apply(Change::NodeWent(NODE));
+    assert_eq!((take(&mut sources), sources.missed_unsaid()), ((0, 0), 0));
+}
+
+#[test]
+fn what_a_forgotten_publisher_still_lacked_stays_counted() {
+    let (offer, mut writer) = ring();
+    let mut sources = Sources::default();
+    sources.apply(let_in_behind(&offer, 4));
+    publish(&mut writer, 1);
+    assert_eq!(take(&mut sources), (1, 0));
+    sources.apply(Change::NodeWent(NODE));
+    take(&mut sources);
+    for other in 0..RETIRED_LIMIT {
+        let (offer, mut writer) = ring();
+        let Change::Came(mut source) = let_in(&offer, Route::Udp) else { unreachable!() };
+        source.writer = EndpointId(100 + other as u32);
+        sources.apply(Change::Came(source));
+        publish(&mut writer, 1);
+        assert_eq!(take(&mut sources), (1, 0));
+        sources.apply(Change::NodeWent(NODE));
+        take(&mut sources);
+    }
+    assert_eq!((sources.retired.len(), sources.missed_unsaid()), (RETIRED_LIMIT, 3));
+}

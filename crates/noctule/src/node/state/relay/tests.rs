@@ -1,6 +1,7 @@
 //! Nodes of one host that read a topic of another, simulated: they join, leave and die at random, datagrams are
 //! lost, and everything is late. One seed, one course of events.
 
+mod accounted;
 mod asked_once;
 mod departed;
 mod network_back;

@@ -19,7 +19,7 @@ use crate::envelope::Envelope;
 use crate::node::command::Command;
 use crate::node::guid::Guid;
 use crate::node::reader_route::trace::Event;
-use crate::node::remote::{class, source};
+use crate::node::remote::{Remote, class, source};
 use crate::node::sockets::To;
 use crate::node::state::State;
 use crate::sample::Bytes;
@@ -86,6 +86,10 @@ pub(super) struct Member {
     asked: BTreeMap<NodeId, VecDeque<Asked>>,
     connected: BTreeSet<NodeId>,
     attached: Vec<Attached>,
+    /// Channels of groups, a bit each.
+    listening: u16,
+    /// Its thread handles nothing before this.
+    stalled_until: Instant<Raw>,
 }
 
 /// A reader, which checks what it takes.
@@ -119,16 +123,20 @@ pub(super) struct World {
     /// Of datagrams, or, if samples are spared, of those of discovery.
     pub(super) loss_percent: u64,
     pub(super) spares_samples: bool,
+    /// Of datagrams to a group at least.
+    pub(super) group_loss_percent: u64,
     writer: (NodeId, EndpointId),
     pub(super) published: u64,
     /// Of the swarm, if it has one.
     keys: Vec<SwarmKey>,
+    /// Of the topic.
+    qos: Qos,
     story: Option<Story>,
     /// Decisions about the routes of each node's readers, if they are recorded.
     pub(super) noted: Option<Vec<(NodeId, Event)>>,
 }
 
-fn endpoint(kind: EndpointKind, payload_bytes_max: u32) -> Endpoint {
+fn endpoint(kind: EndpointKind, payload_bytes_max: u32, qos: Qos) -> Endpoint {
     Endpoint {
         id: EndpointId(0),
         kind,
@@ -137,7 +145,7 @@ fn endpoint(kind: EndpointKind, payload_bytes_max: u32) -> Endpoint {
         type_hash: 0,
         formats: 1,
         payload_bytes_max,
-        qos: Qos { depth: DEPTH, ..Qos::default() },
+        qos: Qos { depth: DEPTH, ..qos },
         relayed: false,
     }
 }
@@ -154,6 +162,11 @@ impl World {
 
     /// Every node has these keys of the swarm.
     pub(super) fn with_keys(seed: u64, keys: Vec<SwarmKey>) -> World {
+        World::with(seed, keys, Qos::default())
+    }
+
+    /// The topic is offered and requested on these terms; all clocks are known to be the same.
+    pub(super) fn with(seed: u64, keys: Vec<SwarmKey>, qos: Qos) -> World {
         let mut world = World {
             seed,
             random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
@@ -163,17 +176,24 @@ impl World {
             count: 0,
             loss_percent: 0,
             spares_samples: false,
+            group_loss_percent: 0,
             writer: (NodeId([0; 16]), EndpointId(0)),
             published: 0,
             keys,
+            qos,
             story: Story::wanted("relay", seed),
             noted: None,
         };
         world.random.below(2);
-        let node = world.join(FAR);
-        let now = world.now;
-        let member = world.members.get_mut(&node).unwrap();
-        let endpoint = endpoint(EndpointKind::Writer, 8);
+        world.start_writer();
+        world
+    }
+
+    /// Starts the writer's node, which publishes from the first number on.
+    pub(super) fn start_writer(&mut self) {
+        let (node, now) = (self.join(FAR), self.now);
+        let member = self.members.get_mut(&node).unwrap();
+        let endpoint = endpoint(EndpointKind::Writer, 8, self.qos);
         let config =
             RingConfig { history: DEPTH, pins: 0, payload_bytes_max: 8, type_hash: 0, shift_bytes: 0 };
         let (offer, class) = (RingOwner::new(config).unwrap(), class(&endpoint.qos));
@@ -198,8 +218,7 @@ impl World {
         };
         member.state.publishers.insert(id, Arc::new(topic));
         member.state.settle(id, now);
-        world.writer = (node, id);
-        world
+        (self.writer, self.published) = ((node, id), 0);
     }
 
     /// A new node, whose number says nothing of its age.
@@ -229,6 +248,8 @@ impl World {
             asked: BTreeMap::new(),
             connected: BTreeSet::new(),
             attached: Vec::new(),
+            listening: 0,
+            stalled_until: Instant::MIN,
         };
         self.members.insert(id, member);
         id
@@ -236,7 +257,7 @@ impl World {
 
     pub(super) fn subscribe(&mut self, node: NodeId, payload_bytes_max: u32) {
         let (now, member) = (self.now, self.members.get_mut(&node).unwrap());
-        let mut endpoint = endpoint(EndpointKind::Reader, payload_bytes_max);
+        let mut endpoint = endpoint(EndpointKind::Reader, payload_bytes_max, self.qos);
         endpoint.id = member.state.add(endpoint.clone(), now).unwrap();
         let topic = Arc::new(SubscribedTopic::new(endpoint, 0, (0, History::AsPublished)));
         member.state.subscribers.insert(topic.id, Arc::clone(&topic));
@@ -266,6 +287,11 @@ impl World {
     }
 
     pub(super) fn publish(&mut self) {
+        self.publish_late(Span::ZERO);
+    }
+
+    /// Publishes a sample that is so old already, because its thread stalled after it had looked at the clock.
+    pub(super) fn publish_late(&mut self, age: Span) {
         self.published += 1;
         let ((node, id), now) = (self.writer, self.now);
         let member = self.members.get_mut(&node).unwrap();
@@ -273,14 +299,29 @@ impl World {
         let sample = Outgoing {
             writer: StreamId(id.0),
             sequence: self.published,
-            origin: Origin::exactly(now.ns()),
-            age: Span::ZERO,
+            origin: Origin::exactly((now - age).ns()),
+            age,
             class: topic.class,
             depth: DEPTH,
             payload: &self.published.to_le_bytes(),
         };
         member.state.send(id, &sample, &Arc::from(sample.payload), now);
         self.serve(node);
+    }
+
+    /// The threads of a node do nothing for so long; what comes meanwhile waits.
+    pub(super) fn stall(&mut self, node: NodeId, span: Span) {
+        self.members.get_mut(&node).unwrap().stalled_until = self.now + span;
+    }
+
+    /// Until when a node's threads do nothing.
+    fn stalled_until(&self, node: NodeId) -> Instant<Raw> {
+        self.members.get(&node).map_or(Instant::MIN, |member| member.stalled_until)
+    }
+
+    /// The number of the writer's node, which is another after it was started anew.
+    pub(super) fn writer(&self) -> NodeId {
+        self.writer.0
     }
 
     /// The writer's node.
@@ -311,15 +352,17 @@ impl World {
             .iter()
             .filter(|(_, other)| other.address != from)
             .filter_map(|(id, other)| match destination {
-                // No stream of this simulation goes to a group.
-                To::Channel(..) => None,
+                To::Channel(channel, _) => (other.listening >> channel & 1 == 1).then_some((*id, Via::Group)),
                 To::Everyone => Some((*id, Via::Group)),
                 To::One(locator) => (other.address == locator).then_some((*id, Via::Unicast)),
             })
             .collect();
+        let is_of_group = matches!(destination, To::Channel(..));
+        let loss_percent =
+            if is_of_group { self.group_loss_percent.max(self.loss_percent) } else { self.loss_percent };
         let is_spared = self.spares_samples && (bytes.starts_with(b"NCTM") || bytes[0] >= 128);
         for (to, via) in to {
-            if is_spared || self.random.below(100) >= self.loss_percent {
+            if is_spared || self.random.below(100) >= loss_percent {
                 self.post(to, Arrival::Datagram { from, via, bytes: bytes.to_vec() });
             }
         }
@@ -330,6 +373,9 @@ impl World {
         loop {
             let now = self.now;
             let Some(member) = self.members.get_mut(&node) else { return };
+            if self.qos.deadline.is_some() {
+                member.state.remotes.values_mut().for_each(Remote::share_clock);
+            }
             if let Some(story) = &mut self.story {
                 story.drain(&node.to_string(), member.state.discovery.trace());
                 story.drain(&node.to_string(), member.state.routes.trace());
@@ -371,7 +417,8 @@ impl World {
                         self.post(gone, Arrival::Death { of: node });
                     }
                 }
-                Some(Command::Listen { .. } | Command::NameReader { .. }) | None => {}
+                Some(Command::Listen { channels }) => member.listening = channels,
+                Some(Command::NameReader { .. }) | None => {}
             }
             let Some(member) = self.members.get_mut(&node) else { return };
             let (mut out, address) = (Vec::new(), member.address);
@@ -432,7 +479,8 @@ impl World {
     pub(super) fn run(&mut self, duration: Span) {
         let end = self.now + duration;
         loop {
-            let timeouts = self.members.iter().map(|(id, member)| (member.state.poll_timeout(self.now), *id));
+            let timeout = |member: &Member| member.state.poll_timeout(self.now).max(member.stalled_until);
+            let timeouts = self.members.iter().map(|(id, member)| (timeout(member), *id));
             let timeout = timeouts.min().unwrap();
             let arrival = self.arrivals.keys().next().copied();
             let next = arrival.map_or(timeout.0, |(at, _)| at.min(timeout.0));
@@ -440,8 +488,12 @@ impl World {
                 break;
             }
             self.now = self.now.max(next);
-            match arrival.filter(|(at, _)| *at <= timeout.0).and_then(|key| self.arrivals.remove(&key)) {
-                Some((to, arrival)) => self.arrive(to, arrival),
+            let due = arrival.filter(|(at, _)| *at <= timeout.0);
+            match due.and_then(|key| Some((key, self.arrivals.remove(&key)?))) {
+                Some(((_, count), (to, arrival))) if self.stalled_until(to) > self.now => {
+                    self.arrivals.insert((self.stalled_until(to), count), (to, arrival));
+                }
+                Some((_, (to, arrival))) => self.arrive(to, arrival),
                 None => {
                     let now = self.now;
                     self.members.get_mut(&timeout.1).unwrap().state.handle_timeout(now);
@@ -538,6 +590,28 @@ impl Member {
 }
 
 impl Reader {
+    /// Takes what there is in whatever order it came: whose it is, its number in the ring and how many are missing before it, and its own number.
+    pub(super) fn take_each(&mut self, each: &mut impl FnMut(NodeId, (u64, u64), u64)) {
+        let changes = std::mem::take(&mut *self.topic.changes.lock().unwrap());
+        changes.into_iter().for_each(|change| self.sources.apply(change));
+        loop {
+            match self.sources.next(&mut Source::take).unwrap() {
+                Some((at, sample, bytes)) => {
+                    let Bytes::Copied(bytes) = bytes else { panic!("lent without pins") };
+                    let number = u64::from_le_bytes(bytes.try_into().unwrap());
+                    each(self.sources.list[at].node, (sample.number, sample.missed), number);
+                }
+                None if self.sources.retire() => {}
+                None => return,
+            }
+        }
+    }
+
+    /// Missed of writers that have gone, and no sample has said so.
+    pub(super) fn missed_unsaid(&self) -> u64 {
+        self.sources.missed_unsaid()
+    }
+
     pub(super) fn take(&mut self, seed: u64) {
         let changes = std::mem::take(&mut *self.topic.changes.lock().unwrap());
         changes.into_iter().for_each(|change| self.sources.apply(change));
