@@ -70,7 +70,8 @@ pub struct Interface {
     pub is_loopback: bool,
     /// Its IPv4 addresses, in the kernel's order.
     pub ipv4: Vec<Ipv4Addr>,
-    /// Its link-local IPv6 addresses (`fe80::/10`; of the loopback interface `::1`), in the kernel's order.
+    /// Its link-local IPv6 addresses (`fe80::/10`; of the loopback interface `::1`), in the kernel's order. Nothing can be sent from one that the
+    /// kernel still checks for duplicates on the link (RFC 4862, section 5.4), which takes one to two seconds: that is not one of them yet.
     pub ipv6: Vec<Ipv6Addr>,
 }
 
@@ -99,7 +100,26 @@ pub fn list() -> io::Result<Vec<Interface>> {
     // SAFETY: from getifaddrs, freed once, not used afterwards.
     unsafe { libc::freeifaddrs(first) };
     interfaces.sort_by_key(|interface| interface.index);
+    if interfaces.iter().any(|interface| !interface.ipv6.is_empty() && !interface.is_loopback) {
+        // Without this file there is no IPv6.
+        let text = std::fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
+        let tentative: Vec<(u32, Ipv6Addr)> = text.lines().filter_map(tentative).collect();
+        for interface in &mut interfaces {
+            interface.ipv6.retain(|address| !tentative.contains(&(interface.index, *address)));
+        }
+    }
     Ok(interfaces)
+}
+
+/// Index of the interface and address of a line of `if_inet6` (address, index, length of the prefix, scope and flags in hexadecimal digits, name), if
+/// nothing can be sent from it yet.
+fn tentative(line: &str) -> Option<(u32, Ipv6Addr)> {
+    let mut words = line.split_ascii_whitespace();
+    let address = Ipv6Addr::from(u128::from_str_radix(words.next()?, 16).ok()?);
+    let index = u32::from_str_radix(words.next()?, 16).ok()?;
+    let flags = u32::from_str_radix(words.nth(2)?, 16).ok()?;
+    let is_usable = flags & libc::IFA_F_TENTATIVE == 0 || flags & libc::IFA_F_OPTIMISTIC != 0;
+    (!is_usable).then_some((index, address))
 }
 
 /// IPv4 addresses of all interfaces that are up.
@@ -226,6 +246,18 @@ fn control(socket: &impl AsRawFd, operation: libc::c_ulong, request: &mut libc::
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_tentative_until_its_check_for_duplicates_is_over() {
+        let line = |flags: &str| format!("fe80000000000000001122fffe334455 0c 40 20 {flags}    wire");
+        let address = "fe80::11:22ff:fe33:4455".parse().unwrap();
+        for (flags, expected) in
+            [("c0", Some((12, address))), ("c8", Some((12, address))), ("80", None), ("c4", None)]
+        {
+            assert_eq!(tentative(&line(flags)), expected, "{flags}");
+        }
+        assert_eq!(tentative("fe80 zz"), None);
+    }
 
     #[test]
     fn every_interface_is_listed_once_with_its_addresses() {
