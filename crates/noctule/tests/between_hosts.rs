@@ -31,17 +31,19 @@ fn the_age_of_a_sample_is_within_its_bound_of_the_truth() {
     let mut subscriber = near.subscriber("imu").open().unwrap();
     let mut bounded = 0;
     while bounded < 50 {
-        let before = clock::now();
-        publisher.publish(&before.ns().to_le_bytes()).unwrap();
+        // However long this thread is kept waiting, the source time was read between these two.
+        let (before, source_time, after) = (clock::now(), far.now(), clock::now());
+        let bytes = [before.ns().to_le_bytes(), after.ns().to_le_bytes()].concat();
+        publisher.publish_at(&bytes, source_time).unwrap();
         let Some(sample) = receive(&mut subscriber) else { continue };
-        let published_ns = i64::from_le_bytes(sample.to_vec().try_into().unwrap());
+        let bytes = sample.to_vec();
+        let [before_ns, after_ns] =
+            [0, 8].map(|at| i64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()));
         let Some(age) = sample.age() else { continue };
         let Some(bound) = age.bound else { continue };
-        // Taken before the source time was read, which makes the true age look longer.
-        let true_ns = sample.info().receive_time.ns() - published_ns;
-        let slack_ns = 2_000_000;
-        assert!(age.span.ns() - bound.ns() <= true_ns, "{age:?}, true {true_ns}");
-        assert!(age.span.ns() + bound.ns() + slack_ns >= true_ns, "{age:?}, true {true_ns}");
+        let [most_ns, least_ns] = [before_ns, after_ns].map(|at| sample.info().receive_time.ns() - at);
+        assert!(age.span.ns() - bound.ns() <= most_ns, "{age:?}, true {least_ns} to {most_ns}");
+        assert!(age.span.ns() + bound.ns() >= least_ns, "{age:?}, true {least_ns} to {most_ns}");
         bounded += 1;
     }
     let known = near.clock_of(far.id()).unwrap();
@@ -59,9 +61,10 @@ fn the_age_of_a_sample_is_within_its_bound_of_the_truth() {
 fn check(sample: &Sample, (old, width): (Span, Span)) {
     let info = sample.info();
     let age = info.age().unwrap();
-    // It has grown older since, but not by so much that it could be confused with what is added.
-    assert!(age.span >= old - Span::from_ms(500) && age.span <= old + Span::from_s(20), "{age:?}");
-    assert!(age.bound.is_none_or(|bound| bound >= width && bound <= width + Span::from_ms(500)), "{age:?}");
+    // What is not known of the other clock comes on top: little, on however busy a machine, beside what could be confused with what is added.
+    let clocks = age.bound.map_or(Span::from_s(20), |bound| bound - width);
+    assert!(clocks >= Span::ZERO && clocks <= Span::from_s(20), "{age:?}");
+    assert!(age.span >= old - clocks && age.span <= old + Span::from_s(60), "{age:?}");
     assert!(age.sigma.is_none_or(|sigma| sigma >= width / 2), "{age:?}");
 }
 
