@@ -14,13 +14,10 @@ import datagrams
 from datagrams import BEST_EFFORT, DEADLINE, DEADLINE_ALONE, FEEDBACK, FLOW, NOTHING, RELIABLE
 
 MS, SECOND = 10**6, 10**9
+SEED = 7
 PART_BYTES = 1100
 WINDOW = 64
 GROUP = int.from_bytes(socket.inet_aton("239.193.0.0"), "big")
-
-
-def now():
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
 def host_number():
@@ -57,13 +54,15 @@ class Stream:
 
 
 class Node:
-    def __init__(self, address, domain=0, host=None, node=None):
-        self.node, self.address, self.domain = node or os.urandom(16), address, domain
+    def __init__(self, address="127.0.0.1", host=None, node=None, ahead_ns=0):
+        """With a host number of its own, samples come and go by UDP even on loopback; `ahead_ns` sets its clock apart from the host's."""
+        self.node, self.domain, self.ahead_ns = node or os.urandom(16), 0, ahead_ns
+        self.random = random.Random(SEED)
         self.host = random.getrandbits(64) if host is None else host
         self.endpoints, self.revision, self.remotes, self.samples, self.counts = [], 0, {}, [], {}
         self.drop_received = self.drop_sent = 0.0
         self.secret = os.urandom(16)
-        self.group = socket.inet_ntoa((GROUP + 32 * domain).to_bytes(4, "big"))
+        self.group = socket.inet_ntoa((GROUP + 32 * self.domain).to_bytes(4, "big"))
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("0.0.0.0", 0))
         self.socket.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
@@ -72,8 +71,11 @@ class Node:
         self.of_group.bind((self.group, 7399))
         member = socket.inet_aton(self.group) + socket.inet_aton(address)
         self.of_group.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
-        self.first_hellos, self.start = [0, 30, 120, 400], now()
+        self.first_hellos, self.start = [0, 30, 120, 400], self.now()
         self.hello_at = self.start
+
+    def now(self):
+        return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) + self.ahead_ns
 
     def count(self, what):
         self.counts[what] = self.counts.get(what, 0) + 1
@@ -98,15 +100,15 @@ class Node:
 
     def run_until(self, is_done, seconds):
         """Whether it became true in time."""
-        end = now() + int(seconds * SECOND)
+        end = self.now() + int(seconds * SECOND)
         while not is_done():
-            if now() > end:
+            if self.now() > end:
                 return False
             self.turn()
         return True
 
     def turn(self):
-        t = now()
+        t = self.now()
         if t >= self.hello_at:
             self.send_hello(bool(self.first_hellos))
             self.send_pages()
@@ -210,17 +212,17 @@ class Node:
         if remote.is_complete():
             remote.complete_revision, remote.query_at = remote.hello["revision"], 0
         else:
-            remote.query_at = remote.query_at or now() + 15 * MS
+            remote.query_at = remote.query_at or self.now() + 15 * MS
 
     # -------------------------------------------------------------------------------------- clock exchange
 
     def handle_clock(self, data, address):
-        t = now()
+        t = self.now()
         datagrams.require(len(data) == 32 and data[4] == 1 and data[5] in (1, 2) and data[6:8] == b"\0\0")
         if data[5] == 1:
             self.count("clock requests")
             remote = next((r for r in self.remotes.values() if r.address == address), None)
-            return remote and self.send(datagrams.sync_reply(data, t, now()), remote)
+            return remote and self.send(datagrams.sync_reply(data, t, self.now()), remote)
         nonce, t2, t3 = struct.unpack_from("<Qqq", data, 8)
         for remote in self.remotes.values():
             t1 = remote.asked.pop(nonce, None)
@@ -229,7 +231,7 @@ class Node:
 
     def ask_clock(self, remote):
         nonce = random.getrandbits(64)
-        remote.asked[nonce] = now()
+        remote.asked[nonce] = self.now()
         self.send(datagrams.sync_request(nonce), remote)
 
     # ---------------------------------------------------------------------------------------------- links
@@ -239,7 +241,7 @@ class Node:
 
     def handle_link(self, data, address):
         header, body = datagrams.parse_header(data)
-        is_long, t = "session" in header, now()
+        is_long, t = "session" in header, self.now()
         matches = [r for r in self.remotes.values() if (r.address == address if is_long else r.mine == header["link"])]
         datagrams.require(matches, "unknown link")
         remote = matches[0]
@@ -253,7 +255,7 @@ class Node:
             remote.clock + t - remote.clock_read_at, max(remote.newest + 1, remote.their_next), remote.next_packet
         )
         found = datagrams.parse_body(header["content"], body, near)
-        if found["load"] != NOTHING and random.random() < self.drop_received:
+        if found["load"] != NOTHING and self.random.random() < self.drop_received:
             return self.count("dropped on purpose")
         if "feedback" in found:
             self.handle_feedback(remote, found["feedback"])
@@ -277,7 +279,7 @@ class Node:
             remote.owes_feedback_since = t
 
     def send_on_link(self, remote, content, load):
-        t, piggybacked = now(), b""
+        t, piggybacked = self.now(), b""
         if remote.owes_feedback_since is not None:
             before = range(max(0, remote.newest - 63), remote.newest)
             missing = [packet for packet in before if packet not in remote.arrived]
@@ -335,9 +337,9 @@ class Node:
 
     # ---------------------------------------------------------------------------------------- samples sent
 
-    def publish(self, remote, endpoint, data):
+    def publish(self, remote, endpoint, data, old_ns=0):
         """To one node: a sequence number is a position."""
-        number, source = endpoint["number"], now()
+        number, source = endpoint["number"], self.now() - old_ns
         sequence = remote.sent.setdefault(number, {"next": 1, "open": {}})["next"]
         remote.sent[number]["next"] += 1
         count = max(1, -(-len(data) // PART_BYTES))
@@ -357,8 +359,8 @@ class Node:
         content, load = datagrams.sample(
             sent["writer"], sent["sequence"], sent["source"], sent["fragment"], numbers, sent["part"]
         )
-        remote.in_flight[remote.next_packet] = sent | {"at": now()}
-        if random.random() < self.drop_sent:
+        remote.in_flight[remote.next_packet] = sent | {"at": self.now()}
+        if self.random.random() < self.drop_sent:
             self.count("not sent on purpose")
         else:
             self.send_on_link(remote, content, load)

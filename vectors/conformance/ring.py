@@ -56,12 +56,14 @@ def packet(kind, flags, node, writer_node, writer, reader, borrows=0, rest=b""):
 
 
 def ask(node, writer_node, writer, reader, wants_history):
-    """The connection, the ring, the position from which on the writer knows this reader."""
+    """The connection, the ring, the position from which on the writer knows this reader; `None` if it refuses."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     connection.connect("\0noctule/" + writer_node.hex())
     number = struct.pack("<Q", random.getrandbits(64))
     connection.send(packet(ASK, int(wants_history), node, writer_node, writer, reader, 1, number + bytes(32)))
     answer, ancillary, _, _ = connection.recvmsg(512, socket.CMSG_SPACE(8))
-    assert answer[:8] == b"NCTR" + bytes([4, GRANT, 0, 0]), answer
+    assert answer[:5] == b"NCTR\4" and answer[5] in (GRANT, REFUSE), answer
+    if answer[5] == REFUSE:
+        return None
     descriptors = array.array("i", ancillary[0][2])
     return connection, Ring(descriptors[0]), struct.unpack_from("<Q", answer, 52)[0]

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 import datagrams
 import envelope
-from node import MS, Node, now
+from node import MS, Node
 
 EPOCH = 0
 
@@ -23,10 +23,10 @@ class Member:
 
 
 class SealedNode(Node):
-    def __init__(self, address, swarm_key, domain=0, host=None):
+    def __init__(self, swarm_key, ahead_ns=0):
         self.static = X25519PrivateKey.generate()
         number = envelope.node_number(self.static.public_key().public_bytes_raw())
-        super().__init__(address, domain, host, number)
+        super().__init__(node=number, ahead_ns=ahead_ns)
         self.swarm, self.own_secret, self.counter, self.members = envelope.swarm_secret(swarm_key), os.urandom(32), 0, {}
 
     def next_counter(self):
@@ -113,9 +113,9 @@ class SealedNode(Node):
         self.accept(member, counter, data[:3] + body, address)
 
     def challenge(self, node, member, address):
-        if now() - member.challenged_at < 20 * MS:
+        if self.now() - member.challenged_at < 20 * MS:
             return
-        member.challenged_at = now()
+        member.challenged_at = self.now()
         if not member.challenge:
             secret = envelope.derived(self.swarm, b"handshake")
             member.handshake = envelope.Handshake(self.node, node, secret, self.static)

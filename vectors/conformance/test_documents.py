@@ -1,5 +1,6 @@
 """The worked examples of docs/spec, read and written by an implementation that knows nothing but those pages."""
 
+import json
 import re
 import struct
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 import datagrams
+import described
 import envelope
 
 SPECIFICATION = Path(__file__).parents[2] / "docs" / "spec"
@@ -96,7 +98,7 @@ def test_envelope():
     for line in lines:
         title, data = (title, bytes.fromhex(line)) if re.fullmatch("[0-9a-f]+", line) else (line, b"")
         given[title] = given.get(title, b"") + data
-    challenge, answer, pair, number, secret, sample, hello = given.values()
+    challenge, answer, pair, number, secret, sample, hello, short = given.values()
     static = [X25519PrivateKey.from_private_bytes(bytes([byte]) * 32) for byte in (1, 2)]
     ephemeral = [X25519PrivateKey.from_private_bytes(bytes([byte]) * 32) for byte in (4, 5)]
     nodes = [envelope.node_number(key.public_key().public_bytes_raw()) for key in static]
@@ -112,5 +114,37 @@ def test_envelope():
     assert envelope.after_generations(bytes([6]) * 32, 1) == secret
     key = envelope.derived(secret, b"node", pair)
     assert envelope.seal(envelope.ONE, 9, nodes[0], 8 << 16, key, b"sample") == sample
+    plain = example("Reliable sample")
+    assert envelope.seal_short(plain[:3], 8 << 16, key, *nodes, plain[3:]) == short
+    assert envelope.open_short(short, 8 << 16, key, *nodes) == plain[3:]
     key = envelope.derived(envelope.swarm_secret(bytes([7]) * 32), b"sender", nodes[0])
     assert envelope.seal(envelope.ALL, 9, nodes[0], 1, key, b"hello") == hello
+
+
+def test_hash_of_a_type():
+    lines = blocks("formats.md", "text", "## 5. Hash of a type")[0].splitlines()
+    steps = [(bytes.fromhex(line.split("  ")[0]), line.split("  ")[1]) for line in lines]
+    data = b""
+    for step, meaning in steps:
+        if meaning.startswith("→"):
+            assert struct.pack("<Q", described.fnv(data)) == step, meaning
+            data = b""
+        else:
+            data += step
+    assert described.type_hash("struct demo/Point\n float64 x\n float32[2] y\n") == struct.unpack("<Q", steps[-1][0])[0]
+
+
+def single(value):
+    """With single precision everywhere, of which JSON has the shortest digits."""
+    if isinstance(value, dict):
+        return {name: single(field) for name, field in value.items()}
+    if isinstance(value, list):
+        return [single(element) for element in value]
+    return struct.pack("f", value) if isinstance(value, float) else value
+
+
+def test_formats_of_the_vectors():
+    folder = Path(__file__).parents[1] / "formats"
+    definition = re.findall(r"```text\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)[0]
+    value, left = described.read_cdr(definition, (folder / "uav_state.cdr").read_bytes())
+    assert not left and single(value) == single(json.loads((folder / "uav_state.json").read_text()))
