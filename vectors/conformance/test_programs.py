@@ -13,6 +13,7 @@ from node import MS, SECOND, Node, host_number
 from sealed_node import SealedNode
 
 PROGRAM = os.environ.get("NOCTULE", Path(__file__).parents[2] / "target/debug/noctule")
+OPEN = {name: value for name, value in os.environ.items() if name != "NOCTULE_KEY_FILE"}
 KEY = bytes([7]) * 32
 PAYLOAD_BYTES = 5000
 DAYS_AHEAD = 11 * 24 * 3600 * SECOND
@@ -22,13 +23,12 @@ LONG = 60
 @pytest.fixture(params=["open", "sealed"])
 def swarm(request, tmp_path):
     """A node, and the environment of programs that find it."""
-    environment = os.environ | {"HOME": str(tmp_path)}
     if request.param == "open":
-        return Node(ahead_ns=DAYS_AHEAD), environment
+        return Node(ahead_ns=DAYS_AHEAD), OPEN
     path = tmp_path / "key"
     path.touch(0o600)
     path.write_text(KEY.hex() + "\n")
-    return SealedNode(KEY, ahead_ns=DAYS_AHEAD), environment | {"NOCTULE_KEY_FILE": str(path)}
+    return SealedNode(KEY, ahead_ns=DAYS_AHEAD), OPEN | {"NOCTULE_KEY_FILE": str(path)}
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_subscriber_acknowledges_each_sample_and_knows_its_age(swarm, start):
 def test_a_ring_is_read(start):
     node = Node(host=host_number())
     reader = node.endpoint("rows", True)
-    start(os.environ, "pub", "rows", "9.81", "--rate", "50")
+    start(OPEN, "pub", "rows", "9.81", "--rate", "50")
     assert node.run_until(lambda: node.found("rows", 0), LONG), node.counts
     remote, writer = node.found("rows", 0)
     asked = (node.node, remote.node, writer["number"], reader["number"])
