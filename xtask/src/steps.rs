@@ -37,6 +37,7 @@ const TEST: &[Step] = &[
     ("c library", c_library::test),
     ("python", python::test),
     ("examples", examples::run),
+    ("second implementation", python::second_implementation),
     ("generated endpoints", generated::run),
     ("simulink", generated::simulink::run),
     ("release build", || shell::run(programs::BUILD_RELEASE)),
