@@ -12,6 +12,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.action import ActionServer
 from rclpy.action.server import ServerGoalHandle
+from composition_interfaces.srv import LoadNode
 from std_msgs.msg import Int64, String, UInt8MultiArray
 from test_msgs.action import Fibonacci
 from test_msgs.srv import BasicTypes
@@ -145,6 +146,22 @@ def count_up(node: Node, action: str, seconds: float) -> None:
     server.destroy()
 
 
+def load(node: Node, container: str, count: int) -> None:
+    """Talkers and listeners in turn into a container of components."""
+    client = node.create_client(LoadNode, f"{container}/_container/load_node")
+    loaded = 0
+    if client.wait_for_service(timeout_sec=20.0):
+        for number in range(count):
+            plugin = "Listener" if number % 2 else "Talker"
+            request = LoadNode.Request(package_name="composition", plugin_name=f"composition::{plugin}")
+            request.node_name = f"{plugin.lower()}_{number}"
+            done = client.call_async(request)
+            rclpy.spin_until_future_complete(node, done, timeout_sec=20.0)
+            answer = done.result()
+            loaded += answer is not None and answer.success
+    print(json.dumps({"loaded": loaded}), flush=True)
+
+
 def hold(node: Node, parameter: str, seconds: float) -> None:
     """A node with a parameter."""
     node.declare_parameter(parameter, 0.5)
@@ -168,6 +185,7 @@ def main() -> None:
         "serve": lambda: serve(node, arguments[0], float(arguments[1])),
         "count_up": lambda: count_up(node, arguments[0], float(arguments[1])),
         "hold": lambda: hold(node, arguments[0], float(arguments[1])),
+        "load": lambda: load(node, arguments[0], int(arguments[1])),
         "many": lambda: many(node, int(arguments[0]), float(arguments[1])),
     }
     try:

@@ -5,9 +5,9 @@ import re
 import sys
 from contextlib import ExitStack
 
-from table import ENDS, World, hosts, last_json, until, want
+from table import ENDS, SHARE, World, hosts, last_json, until, want
 
-TYPES = "--types /opt/ros/jazzy/share"
+TYPES = f"--types {SHARE}"
 STRING = f"{TYPES} --type std_msgs/msg/String"
 TALKER = f"{ENDS} say /chatter 'Hello World:' 5 40"
 

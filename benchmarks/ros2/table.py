@@ -24,6 +24,9 @@ ROOT = HERE.parents[1]
 NOCTULE = ROOT / "target/release/noctule"
 ENDS = f"{sys.executable} {HERE / 'ends.py'}"
 PATIENCE_S = 60.0
+# The ROS 2 that is set up; shown as the path that its packages have.
+PREFIX = Path(os.environ.get("AMENT_PREFIX_PATH", "/opt/ros/jazzy").split(":")[-1])
+SHARE = f"{PREFIX}/share"
 # Hosts of one run: namespaces that are joined by a pair of virtual cables.
 HOSTS = {"a": "10.77.0.1", "b": "10.77.0.2"}
 
@@ -51,7 +54,7 @@ class World:
     @property
     def types(self) -> str:
         """Where `noctule echo` has the definitions from: what comes from DDS does not describe itself."""
-        return "--types /opt/ros/jazzy/share" if self.is_bridged else ""
+        return f"--types {SHARE}" if self.is_bridged else ""
 
     def environment(self, **more: str) -> dict[str, str]:
         ros = {"RMW_IMPLEMENTATION": self.rmw, "ROS_DOMAIN_ID": "0", "PYTHONUNBUFFERED": "1"}
@@ -88,9 +91,10 @@ class World:
 
     def show(self, line: str, host: str, said: str, keep: int, more: dict[str, str]) -> None:
         set_up = "".join(f"{name}={value} " for name, value in more.items())
+        said = said.replace(str(PREFIX), "/opt/ros/jazzy").replace(str(ROOT), "…")
         lines = [text for text in said.splitlines() if text.strip() and "has no swarm key" not in text]
         cut = [*lines[:keep], f"… ({len(lines) - keep} more lines)"] if len(lines) > keep else lines
-        short = line.replace(ENDS, "ends.py").replace(str(ROOT), "…")
+        short = line.replace(ENDS, "ends.py").replace(str(ROOT), "…").replace(str(PREFIX), "/opt/ros/jazzy")
         self.shown += [f"{host}$ {set_up}{short}", *(text[:160] for text in cut)]
 
     @contextlib.contextmanager

@@ -1,4 +1,4 @@
-//! Input of the bridge from DDS: endpoints with any names and quality of service, and any payload.
+//! Input of the bridge from DDS: endpoints with any names and quality of service, any payload, and the list of another bridge.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,6 +10,7 @@ use noctule_dds::rules::Rules;
 use noctule_dds::services::message;
 use noctule_dds::services::plan::plan_services;
 use noctule_discovery::EndpointId;
+use noctule_bridge::behind::{KnownBehind, NODES_MAX, NodesBehind};
 use noctule_bridge::names::{bus_topic, bus_type};
 use noctule_timebase::Span;
 
@@ -125,6 +126,15 @@ fuzz_target!(|bytes: &[u8]| {
         let again = encode(&participant, &nodes, GidWidth::Bytes16);
         // A list without nodes may be read in either width.
         assert_eq!(decode(&again), Some((participant, nodes)));
+    }
+
+    if let Ok(list) = noctule::formats::decode::<NodesBehind>(Format::Cdr, bytes) {
+        let (bridge, mut known) = (NodeId([1; 16]), KnownBehind::default());
+        let all = list.nodes.len() as u64;
+        known.insert(bridge, list);
+        let kept = known.of(bridge);
+        assert!(kept.len() <= NODES_MAX && kept.len() as u64 + known.refused() == all);
+        assert!(kept.iter().all(|node| node.namespace.starts_with('/') && !node.name.contains('/')));
     }
 
     let (mut payload, mut again) = (Vec::new(), Vec::new());

@@ -136,3 +136,73 @@ impl fmt::Debug for Settings {
         f.debug_struct("Settings").field("domain", &self.domain).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::quality::Quality;
+    use crate::reader::Reader;
+    use crate::signal::wait;
+    use crate::status::Kind;
+    use crate::writer::{Topic, Writer};
+
+    /// For a machine under any load.
+    const TIMEOUT: Duration = Duration::from_secs(60);
+    const NODES: usize = 12;
+
+    fn take(reader: &Reader) -> Vec<u8> {
+        assert!(wait(&Arc::default(), &[reader.waitable()], Some(TIMEOUT)), "no message came");
+        reader.take().expect("a message that was waited for").body.to_vec()
+    }
+
+    #[test]
+    fn more_publishers_than_the_kernel_waits_for_are_heard_by_several_lanes() {
+        let (peers, enclave, notify) = (Vec::new(), "/".to_owned(), Arc::new(|_, _: &str| {}));
+        let domain = 3_800 + std::process::id() % 100;
+        let settings = Settings { domain, localhost: true, peers, enclave, notify };
+        let context = Context::new(settings).expect("a context");
+        let quality = Quality {
+            reliable: true,
+            transient_local: false,
+            keep_all: false,
+            depth: 10,
+            deadline: None,
+            lifespan: None,
+        };
+        let (name, type_name) = ("/all", "std_msgs/msg/String");
+        let topic =
+            Topic { name, type_name, type_hash: 7, rihs01: None, quality, bytes_max: 0, is_plain: false };
+        let open = |at: usize| {
+            let node = context.open("/", &format!("node_{at}")).expect("a node");
+            let reader = Reader::open(&node, &topic, false).expect("a subscription");
+            (reader, Writer::open(&node, &topic).expect("a publisher"), node)
+        };
+        let ends: Vec<_> = (0..NODES).map(open).collect();
+        assert_eq!(context.hub.door().lanes(), 1);
+        // Each hears itself, too.
+        for (reader, writer, _) in &ends {
+            for statuses in [reader.statuses(), writer.statuses()] {
+                while statuses.take(Kind::Matched).current < NODES as u64 {
+                    let matched = statuses.waitable(Kind::Matched);
+                    assert!(wait(&Arc::default(), &[matched], Some(TIMEOUT)), "not all match");
+                    matched.clear();
+                }
+            }
+        }
+        let message = |at: u8| vec![0, 1, 0, 0, at];
+        let all_hear = |at: u8, readers: &[&Reader]| {
+            ends[usize::from(at)].1.publish(&message(at)).expect("published");
+            readers.iter().for_each(|reader| assert_eq!(take(reader), message(at)));
+        };
+        let readers: Vec<&Reader> = ends.iter().map(|(reader, ..)| &**reader).collect();
+        (0..NODES as u8).for_each(|at| all_hear(at, &readers));
+        assert!(context.hub.door().lanes() > 1);
+        // Whichever lane they went to, they can be closed, and the others hear on.
+        readers[..NODES / 2].iter().for_each(|reader| reader.close());
+        all_hear(0, &readers[NODES / 2..]);
+        readers[NODES / 2..].iter().for_each(|reader| reader.close());
+        ends.iter().for_each(|(_, writer, _)| writer.close());
+    }
+}

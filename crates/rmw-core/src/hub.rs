@@ -1,18 +1,17 @@
-//! The thread that has everything of a context that receives.
+//! The threads that have everything of a context that receives: lanes, mostly one.
 //!
-//! It sleeps on all rings at once, moves what comes into the queues of its readers, keeps the calls of clients going, and looks at partners and
+//! A lane sleeps on all its rings at once, moves what comes into the queues of its readers, keeps the calls of clients going, and looks at partners and
 //! deadlines when the library says that something has changed. Others give it orders through its [`Door`].
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant as Timer};
 
 use noctule::{Subscriber, Wait, WaitSet};
 
-use crate::door::{Door, Order, Task};
+use crate::door::{Door, LaneDoor, Numbered, Order, Task};
 use crate::gid::Gid;
 use crate::graph::{Entry, Misfit, Way, misfit};
 use crate::participant::{Registry, Watched};
@@ -24,24 +23,28 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// Deadlines are looked at no more often than this.
 const DEADLINE_MIN: Duration = Duration::from_millis(1);
 
-/// The hub of a context; dropping it ends its thread.
+/// Words that the kernel waits for at once: one of the lane, one of each task, and one of each publisher that a task hears.
+const WORDS_MAX: usize = 128;
+/// What a lane keeps when it gives tasks away, so that the next publisher finds room.
+const WORDS_KEPT: usize = 96;
+
+/// The hub of a context; dropping it ends its threads.
 pub(crate) struct Hub {
     door: Arc<Door>,
-    thread: Option<JoinHandle<()>>,
 }
 
-struct Numbered {
-    number: u64,
-    task: Box<dyn Task>,
-}
+/// Ends that do not fit, each reported once.
+type Misfits = Mutex<BTreeSet<(u64, Gid)>>;
 
 struct Loop {
     door: Arc<Door>,
+    lane: Arc<LaneDoor>,
+    /// The first lane also looks after publishers.
+    is_first: bool,
     registry: Arc<Registry>,
     set: WaitSet,
     tasks: Vec<Numbered>,
-    /// Ends that do not fit, each reported once.
-    misfits: BTreeSet<(u64, Gid)>,
+    misfits: Arc<Misfits>,
     is_busy: bool,
     /// The shortest DEADLINE of a publisher.
     offered: Option<Duration>,
@@ -68,21 +71,27 @@ impl Alarm {
 
 impl Hub {
     pub(crate) fn start(registry: Arc<Registry>) -> io::Result<Hub> {
-        let set = WaitSet::new(Wait::Block);
-        let door = Arc::new(Door::new(set.waker()));
-        let run = Loop {
-            door: Arc::clone(&door),
-            registry,
-            set,
-            tasks: Vec::new(),
-            misfits: BTreeSet::new(),
-            is_busy: false,
-            offered: None,
-            alarm: Alarm::default(),
+        let misfits = Arc::<Misfits>::default();
+        let start = move |door: Arc<Door>, at: usize| {
+            let set = WaitSet::new(Wait::Block);
+            let lane = Arc::new(LaneDoor::new(set.waker()));
+            let run = Loop {
+                door,
+                lane: Arc::clone(&lane),
+                is_first: at == 0,
+                registry: Arc::clone(&registry),
+                set,
+                tasks: Vec::new(),
+                misfits: Arc::clone(&misfits),
+                is_busy: false,
+                offered: None,
+                alarm: Alarm::default(),
+            };
+            let thread = std::thread::Builder::new().name("noctule-rmw".into()).spawn(move || run.run())?;
+            lane.set_thread(thread.thread().id());
+            Ok((lane, thread))
         };
-        let thread = std::thread::Builder::new().name("noctule-rmw".into()).spawn(move || run.run())?;
-        door.set_hub(thread.thread().id());
-        Ok(Hub { door, thread: Some(thread) })
+        Ok(Hub { door: Door::open(Box::new(start))? })
     }
 
     pub(crate) fn door(&self) -> &Arc<Door> {
@@ -92,11 +101,7 @@ impl Hub {
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        self.door.order(Order::Stop);
-        if let Some(thread) = self.thread.take().filter(|_| !self.door.is_hub()) {
-            // It panics only by a bug, which has been printed then.
-            let _ = thread.join();
-        }
+        self.door.end();
     }
 }
 
@@ -104,13 +109,13 @@ impl Loop {
     fn run(mut self) {
         loop {
             loop {
-                let Some(order) = self.door.next() else { break };
+                let Some(order) = self.lane.next() else { break };
                 if matches!(order, Order::Stop) {
-                    return self.door.shut();
+                    return self.lane.shut();
                 }
                 self.obey(order);
             }
-            if self.door.takes_look() {
+            if self.lane.takes_look() {
                 self.look();
             }
             let due = self.next_due();
@@ -119,7 +124,8 @@ impl Loop {
                 && !self.tasks[at].task.drain()
             {
                 // Unread samples would keep it ready for ever.
-                self.tasks.remove(at);
+                let gone = self.tasks.remove(at);
+                self.door.forget(gone.number);
             }
             if timeout.is_some() && self.alarm.takes(Timer::now()) {
                 self.tend();
@@ -129,22 +135,24 @@ impl Loop {
 
     fn obey(&mut self, order: Order) {
         match order {
-            Order::Add(number, task) => self.tasks.push(Numbered { number, task }),
+            Order::Add(task) => self.tasks.push(task),
             Order::Remove(number, done) => {
-                self.tasks.retain(|task| task.number != number);
+                let Some(at) = self.tasks.iter().position(|task| task.number == number) else {
+                    return self.door.order(Order::Remove(number, done));
+                };
+                self.tasks.remove(at);
+                self.door.forget(number);
                 // The thread that asked may not wait.
                 let _ = done.send(());
             }
-            Order::Request { number, sequence, bytes } => {
-                if let Some(task) = self.task(number) {
-                    task.request(sequence, &bytes);
-                }
-            }
-            Order::Reply { number, id, bytes } => {
-                if let Some(task) = self.task(number) {
-                    task.reply(id, &bytes);
-                }
-            }
+            Order::Request { number, sequence, bytes } => match self.task(number) {
+                Some(task) => task.request(sequence, &bytes),
+                None => self.door.order(Order::Request { number, sequence, bytes }),
+            },
+            Order::Reply { number, id, bytes } => match self.task(number) {
+                Some(task) => task.reply(id, &bytes),
+                None => self.door.order(Order::Reply { number, id, bytes }),
+            },
             Order::Stop => {}
         }
     }
@@ -155,8 +163,15 @@ impl Loop {
 
     /// Work that falls due by time alone: deadlines, and rings that could not be looked at before.
     fn tend(&mut self) {
-        self.tasks.retain_mut(|task| task.task.tend());
-        if self.is_busy || self.offered.is_some() {
+        let door = &self.door;
+        self.tasks.retain_mut(|task| {
+            let stays = task.task.tend();
+            if !stays {
+                door.forget(task.number);
+            }
+            stays
+        });
+        if self.is_first && (self.is_busy || self.offered.is_some()) {
             self.look_at_writers();
         }
     }
@@ -182,22 +197,50 @@ impl Loop {
 
     /// Partners may have come or gone.
     fn look(&mut self) {
-        self.look_at_writers();
+        if self.is_first {
+            self.look_at_writers();
+        }
         self.tasks.iter_mut().for_each(|task| task.task.look());
+        self.divide();
         self.look_for_misfits();
         self.registry.ring();
+    }
+
+    /// Gives tasks away that are more than the kernel waits for at once.
+    fn divide(&mut self) {
+        let words = |task: &mut Numbered| 1 + task.as_mut().publishers();
+        let all: Vec<usize> = self.tasks.iter_mut().map(words).collect();
+        if 1 + all.iter().sum::<usize>() <= WORDS_MAX {
+            return;
+        }
+        let mut sum = 1;
+        let kept = all.iter().take_while(|words| {
+            sum += **words;
+            sum <= WORDS_KEPT
+        });
+        // One that has too many alone stays.
+        let kept = kept.count().max(1);
+        if kept < self.tasks.len() {
+            let surplus = self.tasks.split_off(kept);
+            self.tasks.extend(self.door.divide(surplus));
+        }
     }
 
     fn look_for_misfits(&mut self) {
         let others = self.registry.others();
         let own = lock(&self.registry.own).clone();
-        self.misfits.retain(|(number, _)| own.contains_key(number));
-        for (number, ours) in &own {
+        let mut misfits = lock(&self.misfits);
+        misfits.retain(|(number, _)| own.contains_key(number));
+        let is_mine = |number: u64, way: Way| match way {
+            Way::Writes => self.is_first,
+            Way::Reads => self.tasks.iter().any(|task| task.number == number),
+        };
+        for (number, ours) in own.iter().filter(|(number, ours)| is_mine(**number, ours.way)) {
             let all = own.values().chain(&others);
             for other in all.filter(|other| other.topic == ours.topic && other.way != ours.way) {
                 let (writer, reader) = if ours.way == Way::Writes { (ours, other) } else { (other, ours) };
                 let Some(why) = misfit(writer, reader) else { continue };
-                if self.misfits.insert((*number, other.gid)) {
+                if misfits.insert((*number, other.gid)) {
                     self.tell(*number, ours, why);
                 }
             }
