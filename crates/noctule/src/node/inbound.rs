@@ -45,7 +45,7 @@ pub(super) struct Inbound {
     pub(super) depth: u32,
     /// Newest sequence that was put into the ring.
     pub(super) sequence: Option<u64>,
-    /// The same for its readers, who learn at the end what was still missing.
+    /// The same for the subscribers, so that they know at the end what was still missing.
     pub(super) highest: Arc<AtomicU64>,
     /// Its number there, or that of one that came after it and is older ([`Delivered::place`]); 0 before the first.
     place: u64,

@@ -145,7 +145,7 @@ impl Session {
                 self.world.group_loss_percent = 0;
             }
             _ => {
-                // In the middle of losses: what is still missing then is not to be told by a later sample.
+                // In the middle of losses: no later sample says what is still missing then.
                 world.loss_percent = world.random.below(2) * 30;
                 self.publish_for(Span::from_ms(300));
                 let world = &mut self.world;

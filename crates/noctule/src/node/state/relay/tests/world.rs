@@ -22,11 +22,14 @@ use crate::node::reader_route::trace::Event;
 use crate::node::remote::{Remote, class, source};
 use crate::node::sockets::To;
 use crate::node::state::State;
-use crate::sample::Bytes;
 use crate::shared_topic::{
-    Change, Granted, History, PublishedTopic, RingOwner, Source, Sources, SubscribedTopic, map_granted,
+    Change, Granted, History, PublishedTopic, RingOwner, Sources, SubscribedTopic, map_granted,
 };
 use crate::swarm_key::SwarmKey;
+
+mod reader;
+
+pub(super) use reader::Reader;
 
 const FAR: u64 = 1;
 pub(super) const NEAR: u64 = 2;
@@ -90,14 +93,6 @@ pub(super) struct Member {
     listening: u16,
     /// Its thread handles nothing before this.
     stalled_until: Instant<Raw>,
-}
-
-/// A reader, which checks what it takes.
-pub(super) struct Reader {
-    topic: Arc<SubscribedTopic>,
-    sources: Sources,
-    pub(super) last: u64,
-    pub(super) missed: u64,
 }
 
 /// A writer and its node.
@@ -586,51 +581,6 @@ impl Member {
     fn answered(&mut self, via: NodeId) -> Option<(Described, EndpointId)> {
         let (writer, reader, is_wanted) = self.asked.get_mut(&via)?.pop_front()?;
         is_wanted.then_some((writer, reader))
-    }
-}
-
-impl Reader {
-    /// Takes what there is in whatever order it came: whose it is, its number in the ring and how many are missing before it, and its own number.
-    pub(super) fn take_each(&mut self, each: &mut impl FnMut(NodeId, (u64, u64), u64)) {
-        let changes = std::mem::take(&mut *self.topic.changes.lock().unwrap());
-        changes.into_iter().for_each(|change| self.sources.apply(change));
-        loop {
-            match self.sources.next(&mut Source::take).unwrap() {
-                Some((at, sample, bytes)) => {
-                    let Bytes::Copied(bytes) = bytes else { panic!("lent without pins") };
-                    let number = u64::from_le_bytes(bytes.try_into().unwrap());
-                    each(self.sources.list[at].node, (sample.number, sample.missed), number);
-                }
-                None if self.sources.retire() => {}
-                None => return,
-            }
-        }
-    }
-
-    /// Missed of writers that have gone, and no sample has said so.
-    pub(super) fn missed_unsaid(&self) -> u64 {
-        self.sources.missed_unsaid()
-    }
-
-    pub(super) fn take(&mut self, seed: u64) {
-        let changes = std::mem::take(&mut *self.topic.changes.lock().unwrap());
-        changes.into_iter().for_each(|change| self.sources.apply(change));
-        loop {
-            match self.sources.next(&mut Source::take).unwrap() {
-                Some((_, sample, bytes)) => {
-                    let Bytes::Copied(bytes) = bytes else { panic!("seed {seed}: lent without pins") };
-                    let number = u64::from_le_bytes(bytes.try_into().unwrap());
-                    assert_eq!(sample.number, number, "seed {seed}");
-                    assert!(number > self.last, "seed {seed}: {number} after {}", self.last);
-                    if self.last > 0 {
-                        assert_eq!(sample.missed, number - self.last - 1, "seed {seed}");
-                    }
-                    (self.last, self.missed) = (number, self.missed + sample.missed);
-                }
-                None if self.sources.retire() => {}
-                None => return,
-            }
-        }
     }
 }
 
