@@ -210,7 +210,8 @@ impl Loop {
     fn divide(&mut self) {
         let words = |task: &mut Numbered| 1 + task.as_mut().publishers();
         let all: Vec<usize> = self.tasks.iter_mut().map(words).collect();
-        if 1 + all.iter().sum::<usize>() <= WORDS_MAX {
+        // And one of the lane.
+        if all.iter().sum::<usize>() < WORDS_MAX {
             return;
         }
         let mut sum = 1;

@@ -1,6 +1,8 @@
 use noctule::{Endpoint, Qos};
 use noctule_discovery::EndpointId;
 
+use noctule::request::ServiceTopics;
+
 use super::*;
 use crate::sibling_bridges::{node_name, participant_of};
 
