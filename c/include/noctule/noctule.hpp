@@ -216,7 +216,7 @@ public:
         return counters;
     }
 
-    // As publish, with keep_all: false, and nothing is published, while a reader is behind; counters() has it in would_block.
+    // As publish, with keep_all: false, and nothing is published, while a reader is behind; counters() has it in would_block, and in held_up how often for 5 s.
     bool try_publish(const void *bytes, std::size_t length_bytes) {
         const int status = noctule_publish(publisher_.get(), bytes, length_bytes);
         return status != NOCTULE_ERROR_WOULD_BLOCK && detail::check(status) == NOCTULE_OK;

@@ -122,6 +122,7 @@ const ROWS: &[[&str; 5]] = &[
     ["… of a deadline, by reader", "deadline_counters", "-", "-", "-"],
     ["… capacity of the path, by reader", "capacities_bytes_per_s", "-", "-", "-"],
     ["… samples that would have blocked", "would_block", "would_block", "would_block", "would_block"],
+    ["… times a reader held it up for 5 s", "held_up", "held_up", "held_up", "held_up"],
     ["close a publisher", "Drop", "noctule_publisher_close", "~Publisher", "close"],
     ["use by a second thread is an error", "&mut self", "NOCTULE_ERROR_BUSY", "Error", "lock"],
     ["open a topic for reading", "subscriber", "noctule_subscriber_open", "subscriber", "subscriber"],
