@@ -363,7 +363,13 @@ impl Remote {
     ) {
         let (clock, peer_ns) = self.source_clock(local);
         let own_ns = (local - (now - came)).ns();
-        let arrival = Arrival { now: link_clock(now), came: link_clock(came), own_ns, peer_ns };
+        let arrival = Arrival {
+            now: link_clock(now),
+            came: link_clock(came),
+            own_ns,
+            peer_ns,
+            ecn: Default::default(),
+        };
         let inbound = &mut self.inbound;
         let mut kept = None;
         // What breaks the specification is counted by the link.
@@ -392,7 +398,13 @@ impl Remote {
         local: Instant<Local>,
     ) {
         let (clock, peer_ns) = self.source_clock(local);
-        let arrival = Arrival { now: link_clock(now), came: link_clock(now), own_ns: local.ns(), peer_ns };
+        let arrival = Arrival {
+            now: link_clock(now),
+            came: link_clock(now),
+            own_ns: local.ns(),
+            peer_ns,
+            ecn: Default::default(),
+        };
         let Remote { link, inbound, .. } = self;
         receiver.handle_datagram(datagram, length_bytes, arrival, &mut |fragment, is_repaired| {
             link.handle_fragment(fragment, is_repaired, arrival, &mut |sample| {
