@@ -61,7 +61,7 @@ fuzz_target!(|bytes: &[u8]| {
                 assert!(now.ns() - sample.origin.source_time_ns <= 100_000_000, "late");
             }
         };
-        let arrival = Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
+        let arrival = Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()), ecn: Default::default() };
         let _ = link.handle_datagram(&datagram, arrival, &mut deliver);
         now = now + Span::from_ms(i64::from(*length));
         link.handle_timeout(now, &mut |_| {});

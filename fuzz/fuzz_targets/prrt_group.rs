@@ -37,7 +37,7 @@ fuzz_target!(|bytes: &[u8]| {
                 Body::Report(report) => sender.handle_report(members[usize::from(length % 2)], report, now),
                 Body::Symbol(_) => {
                     came_bytes += datagram.len();
-                    let arrival = Arrival { now, came: now, own_ns: now.ns(), peer_ns: None };
+                    let arrival = Arrival { now, came: now, own_ns: now.ns(), peer_ns: None, ecn: Default::default() };
                     receiver.handle_datagram(&decoded, datagram.len(), arrival, &mut |_, _| {});
                 }
             }

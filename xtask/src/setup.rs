@@ -3,8 +3,9 @@
 use crate::{python, shell};
 
 /// A Debian package and a file that shows whether it is installed.
-const PACKAGES: [(&str, &str); 7] = [
+const PACKAGES: [(&str, &str); 8] = [
     ("iproute2", "ip"),
+    ("nftables", "nft"),
     ("chromium", "chromium"),
     ("cmake", "cmake"),
     ("g++", "g++"),

@@ -27,6 +27,7 @@
 mod channel;
 mod jitter;
 mod loss;
+mod mark;
 mod presets;
 mod recording;
 mod spec;
@@ -166,6 +167,14 @@ impl Link {
     fn send(&mut self, now: Instant<Truth>, receivers: impl IntoIterator<Item = usize>, bytes: &[u8]) {
         self.follow_script(now);
         let Some(sent) = self.transmitter.admit(now, bytes.len()) else { return };
+        let mut marked;
+        let bytes = if self.transmitter.marks(now, sent) {
+            marked = bytes.to_vec();
+            self.transmitter.statistics.marked += u64::from(mark::mark(&mut marked));
+            &marked
+        } else {
+            bytes
+        };
         for receiver in receivers {
             let Some(arrival) = self.channels[receiver].pass(sent, bytes.len()) else { continue };
             for copy in 0..arrival.copies {

@@ -80,7 +80,7 @@ fn exchange(
             }
             let taken = links[1 - side].handle_datagram(
                 black_box(out),
-                Arrival { now, came: now, own_ns: now.ns(), peer_ns: None },
+                Arrival { now, came: now, own_ns: now.ns(), peer_ns: None, ecn: Default::default() },
                 &mut |sample| {
                     black_box(sample.payload);
                     *arrived += 1;

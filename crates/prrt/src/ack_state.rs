@@ -5,17 +5,23 @@
 
 use noctule_timebase::{Instant, Span};
 
-use crate::stream::{Arrival, Local};
-use crate::wire::Feedback;
+use crate::stream::{Arrival, Ecn, Local};
+use crate::wire::{Feedback, Marks};
 
 /// Packet numbers before the newest that feedback names: as far as it can name what was refused.
 pub(crate) const ACK_RANGE_PACKETS: u64 = 63;
 /// Feedback on reliable datagrams waits this long for a sample to be piggybacked on (RFC 9000, section 13.2.1: max_ack_delay).
 pub(crate) const MAX_ACK_DELAY: Span = Span::from_ms(2);
 /// Feedback waits no longer after this many datagrams (the Ack-Eliciting Threshold of draft-ietf-quic-ack-frequency).
-const ACK_ELICITING_THRESHOLD: u32 = 8;
+pub(crate) const ACK_ELICITING_THRESHOLD: u32 = 8;
 /// Later packets that must have arrived before a reliable one counts as lost (RFC 9002, section 6.1.1).
 pub(crate) const PACKET_THRESHOLD: u64 = 3;
+
+/// How datagrams are marked is reported in so much feedback after the first that could be, in so much after each that was, and always in
+/// one of so many.
+const REPORTED_FIRST: u32 = 8;
+const REPORTED_MARKED: u32 = 3;
+const REPORTED_EACH: u32 = 32;
 
 /// Packet numbers that arrived: the newest and the [`ACK_RANGE_PACKETS`] before it.
 #[derive(Debug, Default)]
@@ -31,6 +37,46 @@ pub(crate) struct AckState {
     ack_requested: bool,
     feedback_sent_at: Option<Instant<Local>>,
     due: Option<Instant<Local>>,
+    ecn: EcnCounts,
+}
+
+/// How numbered datagrams were marked that arrived.
+#[derive(Debug, Default)]
+struct EcnCounts {
+    marks: Marks,
+    /// One that a queue may mark has arrived: its sender wants to know.
+    is_wanted: bool,
+    was_marked: bool,
+    /// It is reported in so much of the next feedback, and in the one after so many.
+    reported: u32,
+    pause: u32,
+}
+
+impl EcnCounts {
+    /// Whether it is to be reported at once: a queue has begun to mark (RFC 9000, section 13.2.1).
+    fn record(&mut self, ecn: Ecn) -> bool {
+        let is_marked = ecn == Ecn::Marked;
+        if is_marked || ecn == Ecn::Capable0 {
+            self.marks.capable = self.marks.capable.wrapping_add(1);
+            self.reported = if self.is_wanted { self.reported } else { REPORTED_FIRST };
+            self.is_wanted = true;
+        }
+        if is_marked {
+            self.marks.marked = self.marks.marked.wrapping_add(1);
+            self.reported = self.reported.max(REPORTED_MARKED);
+        }
+        is_marked && !std::mem::replace(&mut self.was_marked, is_marked)
+    }
+
+    /// What the next feedback tells.
+    fn marks(&self) -> Option<Marks> {
+        (self.is_wanted && (self.reported > 0 || self.pause == 0)).then_some(self.marks)
+    }
+
+    fn feedback_sent(&mut self) {
+        self.pause = if self.marks().is_some() { REPORTED_EACH } else { self.pause.saturating_sub(1) };
+        self.reported = self.reported.saturating_sub(1);
+    }
 }
 
 impl AckState {
@@ -38,6 +84,8 @@ impl AckState {
     /// mean that feedback was lost. With a deadline: `ack_delay`, how long feedback on it may wait after the feedback before.
     pub(crate) fn record(&mut self, packet: u64, taken: bool, ack_delay: Option<Span>, arrival: Arrival) {
         let now = arrival.now;
+        let is_new = self.is_new(packet);
+        let begins_marked = is_new && self.ecn.record(arrival.ecn);
         let back = match self.newest {
             Some((newest, _)) if packet <= newest => newest - packet,
             before => {
@@ -62,11 +110,18 @@ impl AckState {
         let in_order = back == 0 && self.earlier & recent == recent;
         self.unacknowledged += 1;
         let wait_until = match ack_delay {
-            _ if !in_order || self.unacknowledged >= ACK_ELICITING_THRESHOLD => now,
+            _ if !in_order || begins_marked || self.unacknowledged >= ACK_ELICITING_THRESHOLD => now,
             None => now + MAX_ACK_DELAY,
             Some(ack_delay) => self.feedback_sent_at.map_or(now, |sent| now.max(sent + ack_delay)),
         };
         self.due = Some(self.due.map_or(wait_until, |due| due.min(wait_until)));
+    }
+
+    /// Whether no packet of this number arrived before, as far as that is still known.
+    fn is_new(&self, packet: u64) -> bool {
+        let Some((newest, _)) = self.newest.filter(|(newest, _)| packet <= *newest) else { return true };
+        let back = newest - packet;
+        back > ACK_RANGE_PACKETS || back > 0 && self.earlier >> (back - 1) & 1 == 0
     }
 
     /// Several between two datagrams of feedback are named together, if they lie close enough; else the last.
@@ -106,11 +161,13 @@ impl AckState {
         let late = self.late.map(|(packet, earlier, arrival)| (packet, earlier, 0, arrival));
         let (newest, earlier, refused, arrival) = late.or(newest)?;
         let delay_ns = u32::try_from((now - arrival.came).ns().max(0)).unwrap_or(u32::MAX);
-        Some(Feedback { newest, earlier, refused, arrived_ns: arrival.own_ns, delay_ns })
+        let marks = self.ecn.marks();
+        Some(Feedback { newest, earlier, refused, arrived_ns: arrival.own_ns, delay_ns, marks })
     }
 
     /// Feedback has been sent. After some on late ones that on the newest is still due.
     pub(crate) fn feedback_sent(&mut self, now: Instant<Local>) {
+        self.ecn.feedback_sent();
         if self.late.take().is_some() {
             return;
         }
@@ -140,7 +197,12 @@ mod tests {
     }
 
     fn record(ack_state: &mut AckState, packet: u64, taken: bool, now: Instant<Local>) {
-        ack_state.record(packet, taken, None, Arrival { now, came: now, own_ns: 0, peer_ns: None });
+        ack_state.record(
+            packet,
+            taken,
+            None,
+            Arrival { now, came: now, own_ns: 0, peer_ns: None, ecn: Default::default() },
+        );
     }
 
     #[test]

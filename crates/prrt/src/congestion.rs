@@ -4,6 +4,7 @@ mod average;
 pub(crate) mod bandwidth;
 mod chance_loss;
 mod cubic;
+pub(crate) mod ecn;
 mod epoch;
 pub(crate) mod pacer;
 pub(crate) mod path_delay;

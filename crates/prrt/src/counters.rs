@@ -17,6 +17,8 @@ pub struct LinkCounters {
     pub lost_packets: u64,
     /// Retransmission time-outs: times without any feedback for the whole of it.
     pub timeouts: u64,
+    /// Numbered datagrams that a queue on the way has marked in place of dropping them (ECN).
+    pub marked_packets: u64,
     /// Samples dropped before they were sent or acknowledged, for a newer one of their writer or because
     /// the writer stopped.
     pub given_up: u64,

@@ -73,13 +73,13 @@ pub use link::{BATCH_LIMIT, Link};
 pub use residual_loss::{Feasible, Infeasible};
 pub use sending::SendError;
 pub use sent_counters::SentCounters;
-pub use stream::{Arrival, Bound, Class, Delivered, Local, Order, Origin, Outgoing, Stamps, StreamId};
+pub use stream::{Arrival, Bound, Class, Delivered, Ecn, Local, Order, Origin, Outgoing, Stamps, StreamId};
 pub use wire::Malformed;
 
 /// The wire format alone, for tools and fuzzing.
 pub mod datagram {
     pub use crate::wire::{
-        Blocked, Datagram, Feedback, Fragment, Head, Limit, Load, Numbers, Opening, Parity, Place, Probe,
-        Reference, Service, has_deadline, is_short,
+        Blocked, Datagram, Feedback, Fragment, Head, Limit, Load, Marks, Numbers, Opening, Parity, Place,
+        Probe, Reference, Service, has_deadline, is_short,
     };
 }

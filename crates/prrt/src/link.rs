@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noctule_timebase::{Instant, Span};
 
-use crate::ack_state::AckState;
+use crate::ack_state::{ACK_ELICITING_THRESHOLD, ACK_RANGE_PACKETS, AckState};
 use crate::association::Association;
 use crate::config::{DATAGRAM_BYTES, LinkConfig};
 use crate::congestion::path_mtu::{PathMtu, Sizes};
@@ -17,13 +17,13 @@ use crate::receiving::{Receiving, Sink};
 use crate::sending::{Piggyback, SendError, Sending};
 use crate::sent_counters::SentCounters;
 use crate::sent_packets::SentPackets;
-use crate::stream::{Arrival, Class, Delivered, Local, Outgoing, Stamps, StreamId};
+use crate::stream::{Arrival, Class, Delivered, Ecn, Local, Outgoing, Stamps, StreamId};
 use crate::trace::{self, Event, Record};
 use crate::wire::{self, Fragment, Load, Malformed, Place, Service};
 
-/// Datagrams that may be taken in before [`Link::poll_transmit`] must be called: an acknowledgement names 64
-/// at most, and what it does not name is retransmitted.
-pub const BATCH_LIMIT: usize = 64;
+/// Datagrams that may be taken in before [`Link::poll_transmit`] must be called: an acknowledgement names 64 at most, those among them
+/// that waited for it before, and what none names is retransmitted.
+pub const BATCH_LIMIT: usize = ACK_RANGE_PACKETS as usize + 1 - ACK_ELICITING_THRESHOLD as usize;
 /// If a datagram with a deadline asks for its acknowledgement soon, it is sent within this part of the deadline after the feedback before:
 /// slow streams are acknowledged at once, quick ones in batches.
 const ACK_SOON_PARTS: i64 = 64;
@@ -284,13 +284,18 @@ impl Link {
 
     /// Datagrams to the other node go another way from now on: nothing is known of what it carries.
     pub fn handle_new_path(&mut self, now: Instant<Local>) {
-        self.sending.path_mtu_mut().restart(now);
+        self.sending.handle_new_path(now);
     }
 
     /// This host would not send a datagram of so many bytes, without what an envelope adds: its line does not carry it
     /// (`EMSGSIZE`).
     pub fn handle_too_long(&mut self, datagram_bytes: usize, now: Instant<Local>) {
         self.sending.path_mtu_mut().handle_too_long(datagram_bytes, now);
+    }
+
+    /// What the IP headers of this link's datagrams are to say at present.
+    pub fn ecn(&self) -> Ecn {
+        self.sending.ecn().0
     }
 
     /// The longest datagram that is sent at present, but for those that ask whether the path carries longer ones.
@@ -419,7 +424,7 @@ impl Link {
 
     /// Counters of the link so far.
     pub fn counters(&self) -> LinkCounters {
-        *self.counters
+        LinkCounters { marked_packets: self.sending.ecn().1, ..*self.counters }
     }
 
     /// From now on what happens is kept as events for [`poll_event`](Link::poll_event): the newest

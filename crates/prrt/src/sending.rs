@@ -18,7 +18,7 @@ use crate::history::{Queued, Stream, arrived};
 use crate::round_trip::RoundTrip;
 use crate::sent_counters::SentCounters;
 use crate::sent_packets::{Carried, Kind, PacketOutcome, SentPackets};
-use crate::stream::{Arrival, Class, Local, Outgoing, StreamId};
+use crate::stream::{Arrival, Class, Ecn, Local, Outgoing, StreamId};
 use crate::trace::{self, Event, GivenUp, LossRule, Part, Record, Sending as Purpose};
 use crate::wire::{
     Blocked, Datagram, FRAGMENTS_MAX, Feedback, Fragment, HEADER_BYTES_MAX, Head, Limit, Load, Numbers,
@@ -359,6 +359,16 @@ impl Sending {
     /// The number of the next packet, and the highest that is known to have arrived.
     pub(crate) fn packets(&self) -> (u64, u64) {
         (self.sent_packets.next_number(), self.sent_packets.newest_arrived())
+    }
+
+    /// What goes out from now on takes another way.
+    pub(crate) fn handle_new_path(&mut self, now: Instant<Local>) {
+        self.sent_packets.handle_new_path(now);
+    }
+
+    /// What every datagram carries for the queues on its way; and how many were marked.
+    pub(crate) fn ecn(&self) -> (Ecn, u64) {
+        self.sent_packets.ecn()
     }
 
     /// How long datagrams may be.

@@ -9,8 +9,9 @@ use std::collections::VecDeque;
 
 use noctule_timebase::{Instant, Span};
 
-use crate::ack_state::{ACK_RANGE_PACKETS, MAX_ACK_DELAY, PACKET_THRESHOLD};
+use crate::ack_state::{ACK_ELICITING_THRESHOLD, ACK_RANGE_PACKETS, MAX_ACK_DELAY, PACKET_THRESHOLD};
 use crate::congestion::bandwidth::{Bandwidth, Passage};
+use crate::congestion::ecn::EcnValidation;
 use crate::congestion::path_delay::PathDelay;
 use crate::congestion::path_mtu::PathMtu;
 use crate::congestion::rate_limit::RateLimit;
@@ -19,7 +20,7 @@ use crate::delay_table::{DelayTable, Quantiles};
 use crate::gilbert::{Departure, Gilbert};
 use crate::loss::LossEstimator;
 use crate::round_trip::RoundTrip;
-use crate::stream::{Local, StreamId};
+use crate::stream::{Ecn, Local, StreamId};
 use crate::trace::LossRule;
 use crate::wire::Feedback;
 
@@ -42,6 +43,8 @@ const TIMEOUT_VARIATIONS: i64 = 4;
 const OVERDUE_VARIATIONS: i64 = 2;
 /// The reordering window fades to 1/e within this time.
 const REORDERING_MEMORY: Span = Span::from_s(5);
+/// Measurements over which the longest wait of a thread fades.
+const WAITS_FADE: i64 = 64;
 /// Beyond that, before a datagram that feedback does not name is lost.
 const OVERDUE_MARGIN: Span = Span::from_us(200);
 
@@ -100,6 +103,8 @@ pub(crate) struct SentPackets {
     /// Packets that arrived although they had been overtaken took so much longer than the round trip, at most; fading.
     reordering: Span,
     measured_at: Instant<Local>,
+    /// How long packets, or feedback on them, lay unread in sockets because a thread woke late: the longest of late, fading.
+    waits: Span,
     /// Later packets that must have arrived before one counts as lost.
     later: u64,
     /// The newest packet whose fate is known, and whether it was lost.
@@ -114,12 +119,14 @@ pub(crate) struct SentPackets {
     pace: RateLimit,
     path_delay: PathDelay,
     path_mtu: PathMtu,
+    ecn: EcnValidation,
+    marked: u64,
     doublings: u32,
     /// The last time that an acknowledgement or a first packet started the time-out anew.
     progress_at: Instant<Local>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Packet {
     carried: Carried,
     bytes: usize,
@@ -157,6 +164,7 @@ impl SentPackets {
             ways_there: DelayTable::new(),
             reordering: Span::ZERO,
             measured_at: now,
+            waits: Span::ZERO,
             later: 1,
             known: (Departure { packet: 0, sent_at: now }, false),
             heard_at: now,
@@ -166,6 +174,8 @@ impl SentPackets {
             pace: RateLimit::new(now),
             path_delay: PathDelay::new(now),
             path_mtu,
+            ecn: EcnValidation::new(),
+            marked: 0,
             doublings: 0,
             progress_at: now,
         }
@@ -183,7 +193,7 @@ impl SentPackets {
     }
 
     fn has_room(&self) -> bool {
-        let fits = self.in_flight_bytes + self.limits.packet_bytes <= self.window.bytes();
+        let fits = self.in_flight_bytes + self.limits.packet_bytes <= self.window.with_waits(self.waits);
         let remembered = self.packets.len() < PACKETS_LIMIT
             || self.packets.front().is_some_and(|packet| packet.state != State::InFlight);
         remembered && (fits || self.in_flight_bytes == 0)
@@ -250,25 +260,19 @@ impl SentPackets {
             if !named || packet.state == State::Settled {
                 continue;
             }
+            arrived.named += 1;
             let back = newest - number;
             let refused = feedback.refused >> back & 1 == 1;
             let was_lost = matches!(packet.state, State::Lost | State::Unreportable);
             packet.state = State::Settled;
+            let packet = *packet;
             self.path_mtu.arrived(number, packet.bytes, now);
+            self.ecn.acknowledge(number);
             if packet.carried.kind == Kind::Probe {
                 continue;
             }
             if was_lost {
-                // One that merely took long has not been overtaken.
-                let was_overtaken = number < self.newest_arrived;
-                self.later = (self.later + u64::from(was_overtaken)).min(PACKET_THRESHOLD);
-                if packet.carried.is_fragment() {
-                    self.window.spurious(number);
-                }
-                if let Some(RoundTrip { smoothed, .. }) = self.round_trip.filter(|_| was_overtaken) {
-                    let excess = (came - packet.sent_at - smoothed).min(smoothed);
-                    self.reordering = self.reordering.max(excess);
-                }
+                self.handle_spurious(number, &packet, came);
             } else {
                 self.in_flight_bytes -= packet.cost_bytes;
                 // What was sent before a decrease says nothing of the window after it.
@@ -304,13 +308,41 @@ impl SentPackets {
         }
         self.newest_arrived = self.newest_arrived.max(newest);
         self.window.arrived(arrived, in_flight_bytes, now);
+        self.handle_marks(feedback, now);
         self.declare_lost_by_packets(came, now, settle);
-        self.declare_lost_by_time(newest, (came, now), settle);
+        let lay = lay_unread(feedback, arrived.named);
+        self.waits = (lay + (now - came)).max(self.waits - self.waits / WAITS_FADE);
+        self.declare_lost_by_time(newest, (came, lay), now, settle);
         self.window.handle_feedback(self.next_number(), now);
         self.record_outcomes(now);
         self.forget_settled(now);
         self.pace.handle_feedback(&self.path_delay, self.dispersion.bytes_per_s(), now);
         Some(left)
+    }
+
+    /// A packet has arrived that was taken for lost.
+    fn handle_spurious(&mut self, number: u64, packet: &Packet, came: Instant<Local>) {
+        // One that merely took long has not been overtaken.
+        let was_overtaken = number < self.newest_arrived;
+        self.later = (self.later + u64::from(was_overtaken)).min(PACKET_THRESHOLD);
+        if packet.carried.is_fragment() {
+            self.window.spurious(number);
+        }
+        if let Some(RoundTrip { smoothed, .. }) = self.round_trip.filter(|_| was_overtaken) {
+            let excess = (came - packet.sent_at - smoothed).min(smoothed);
+            self.reordering = self.reordering.max(excess);
+        }
+    }
+
+    /// Queues have marked packets in place of dropping them.
+    fn handle_marks(&mut self, feedback: &Feedback, now: Instant<Local>) {
+        let next = self.next_number();
+        let marked = self.ecn.handle_feedback(feedback.newest, feedback.marks, next);
+        if marked > 0 {
+            self.marked += u64::from(marked);
+            self.window.marked(feedback.newest, next, now);
+            self.pace.marked(marked);
+        }
     }
 
     /// The newest packet that feedback names has been there and back.
@@ -360,8 +392,20 @@ impl SentPackets {
         }
         self.doublings = (self.doublings + 1).min(DOUBLINGS_LIMIT);
         self.window.timed_out(self.doublings, self.next_number(), now);
+        self.ecn.timed_out();
         self.progress_at = now;
         true
+    }
+
+    /// What goes out from now on takes another way.
+    pub(crate) fn handle_new_path(&mut self, now: Instant<Local>) {
+        self.path_mtu.restart(now);
+        self.ecn.restart(self.next_number());
+    }
+
+    /// What every datagram carries for the queues on its way; and how many were marked.
+    pub(crate) fn ecn(&self) -> (Ecn, u64) {
+        (self.ecn.codepoint(), self.marked)
     }
 
     /// When the time-out passes.
@@ -467,10 +511,19 @@ impl SentPackets {
 
     fn timeout_without_back_off(&self) -> Span {
         let once = self.round_trip.map_or(TIMEOUT_INITIAL, |measured| {
-            measured.smoothed + measured.variation * TIMEOUT_VARIATIONS + MAX_ACK_DELAY
+            measured.smoothed + measured.variation * TIMEOUT_VARIATIONS + MAX_ACK_DELAY + self.waits
         });
         once.max(TIMEOUT_FLOOR)
     }
+}
+
+/// How long the newest packet that feedback names lay unread: others that came after it may lie there still. `named` packets are news. Feedback that
+/// waited for a datagram to go with is of a thread that has read all there was.
+fn lay_unread(feedback: &Feedback, named: u32) -> Span {
+    let recent = (1 << feedback.newest.min(PACKET_THRESHOLD)) - 1;
+    let is_at_once = named >= ACK_ELICITING_THRESHOLD || feedback.earlier & recent != recent;
+    let delay = Span::from_ns(feedback.delay_ns.into());
+    if is_at_once { delay } else { (delay - MAX_ACK_DELAY).max(Span::ZERO) }
 }
 
 #[cfg(test)]

@@ -108,7 +108,43 @@ pub struct Delivered<'a> {
     pub payload: &'a [u8],
 }
 
-/// When a datagram arrived, by the clocks concerned.
+/// Explicit congestion notification: the two bits of a datagram's IP header that a queue may change where it would otherwise drop (RFC 3168).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// Its sender takes no notice of marks; also where the host does not say.
+    #[default]
+    NotCapable,
+    /// ECT(1), which nothing here sends.
+    Capable1,
+    /// ECT(0): a queue may mark it.
+    Capable0,
+    /// CE: a queue has marked it.
+    Marked,
+}
+
+impl Ecn {
+    /// From the lowest two bits of the octet of RFC 2474.
+    pub fn from_bits(bits: u8) -> Ecn {
+        match bits & 3 {
+            0 => Ecn::NotCapable,
+            1 => Ecn::Capable1,
+            2 => Ecn::Capable0,
+            _ => Ecn::Marked,
+        }
+    }
+
+    /// Those bits.
+    pub fn bits(self) -> u8 {
+        match self {
+            Ecn::NotCapable => 0,
+            Ecn::Capable1 => 1,
+            Ecn::Capable0 => 2,
+            Ecn::Marked => 3,
+        }
+    }
+}
+
+/// When a datagram arrived, by the clocks concerned, and whether a queue has marked it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// By the clock that drives the link, as it is taken in.
@@ -121,6 +157,8 @@ pub struct Arrival {
     /// `now` by the other node's clock, as far as this one knows it. Without it a late sample cannot be
     /// recognised, and is delivered.
     pub peer_ns: Option<i64>,
+    /// What its IP header says.
+    pub ecn: Ecn,
 }
 
 /// Four stamps of one round trip: the clocks of both sides compared.

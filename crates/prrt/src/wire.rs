@@ -14,7 +14,7 @@ mod flow;
 mod head;
 
 pub(crate) use feedback::FEEDBACK_BYTES_MAX;
-pub use feedback::Feedback;
+pub use feedback::{Feedback, Marks};
 pub use flow::{Blocked, Limit};
 pub use head::{Head, Opening, Reference, is_short};
 

@@ -73,7 +73,7 @@ fn a_member_that_joins_is_asked_before_there_is_a_sample_and_if_it_answers_is_se
     assert_eq!(sender.poll_timeout(), Some(at(50)));
     let mut bytes = Vec::new();
     assert!(sender.poll_transmit(at(50), &mut bytes));
-    let arrival = Arrival { now: at(55), came: at(55), own_ns: 0, peer_ns: None };
+    let arrival = Arrival { now: at(55), came: at(55), own_ns: 0, peer_ns: None, ecn: Default::default() };
     let datagram = Datagram::decode(&bytes).unwrap();
     receiver.handle_datagram(&datagram, bytes.len(), arrival, &mut |_, _| panic!("there is no sample"));
     assert_eq!(receiver.counters().inconsistent, 0);

@@ -21,7 +21,8 @@ fn link() -> Link {
 }
 
 fn take(link: &mut Link, datagram: &[u8], now: Instant<Local>) -> u64 {
-    let (arrival, mut delivered) = (Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()) }, 0);
+    let (arrival, mut delivered) =
+        (Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()), ecn: Default::default() }, 0);
     // What is malformed is counted.
     let _ = link.handle_datagram(datagram, arrival, &mut |_| delivered += 1);
     delivered
@@ -82,7 +83,7 @@ fn empty_sample(packet: u64, sequence: u64, source: Instant<Local>) -> Vec<u8> {
 }
 
 fn feedback(session: u32, newest: u64, earlier: u64) -> Vec<u8> {
-    let feedback = Feedback { newest, earlier, refused: 0, arrived_ns: 0, delay_ns: 0 };
+    let feedback = Feedback { newest, earlier, refused: 0, arrived_ns: 0, delay_ns: 0, marks: None };
     encode(session, 0, (Some(feedback), None))
 }
 

@@ -52,8 +52,13 @@ fn carry(
             sender.send(&sample, now).unwrap();
             sequence += 1;
         }
-        let arrival =
-            |now: Instant<Local>| Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
+        let arrival = |now: Instant<Local>| Arrival {
+            now,
+            came: now,
+            own_ns: now.ns(),
+            peer_ns: Some(now.ns()),
+            ecn: Default::default(),
+        };
         let mut datagram = Vec::new();
         while sender.poll_transmit(now, &mut datagram) {
             if !random.chance(0.3) {

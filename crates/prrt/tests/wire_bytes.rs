@@ -37,7 +37,13 @@ fn header_bytes(class: Class) -> Vec<usize> {
                 if from == 0 {
                     headers.push(out.len() - PAYLOAD.len());
                 }
-                let arrival = Arrival { now: came, came, own_ns: came.ns(), peer_ns: Some(came.ns()) };
+                let arrival = Arrival {
+                    now: came,
+                    came,
+                    own_ns: came.ns(),
+                    peer_ns: Some(came.ns()),
+                    ecn: Default::default(),
+                };
                 links[1 - from].handle_datagram(&out, arrival, &mut |_| {}).unwrap();
                 out.clear();
             }

@@ -21,9 +21,12 @@ pub struct Arrival {
     pub from: SocketAddr,
     /// When the kernel took it in, in nanoseconds of `CLOCK_REALTIME`; `None` if it does not say.
     pub realtime_ns: Option<i64>,
+    /// The octet of RFC 2474 of its IP header: the code point of differentiated services and, lowest, the two bits of RFC 3168; 0 if the kernel
+    /// was not asked for it.
+    pub octet: u8,
 }
 
-/// Room for one control message that carries a `timespec`, aligned as control messages must be.
+/// Room for a control message that carries a `timespec` and one that carries an int, aligned as control messages must be.
 #[repr(C, align(8))]
 struct ControlBuffer([u8; 64]);
 
@@ -33,6 +36,14 @@ const IPV6_MULTICAST_ALL: libc::c_int = 29;
 /// Asks the kernel to stamp what arrives from now on. One that cannot (an emulator of Linux) leaves the stamps out.
 pub fn stamp_arrivals(socket: &UdpSocket) -> io::Result<()> {
     known_option(socket, (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS), 1)
+}
+
+/// Asks the kernel for the octet of RFC 2474 of what arrives from now on, by IPv4 and, if the socket is of that family, IPv6.
+pub fn tell_octets(socket: &UdpSocket) -> io::Result<()> {
+    if socket.local_addr()?.is_ipv6() {
+        known_option(socket, (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS), 1)?;
+    }
+    known_option(socket, (libc::IPPROTO_IP, libc::IP_RECVTOS), 1)
 }
 
 /// Datagrams are not fragmented from now on, whatever path MTU the kernel has cached (ip(7), `IP_PMTUDISC_PROBE`): the
@@ -132,7 +143,8 @@ fn receive_with(socket: &UdpSocket, buffer: &mut [u8], flags: libc::c_int) -> io
     }
     // SAFETY: it was zeroed, which is a valid value, before the kernel wrote into it.
     let from = address(unsafe { sender.assume_init_ref() })?;
-    Ok(Some(Arrival { length_bytes: length as usize, from, realtime_ns: stamp(&header) }))
+    let (realtime_ns, octet) = described(&header);
+    Ok(Some(Arrival { length_bytes: length as usize, from, realtime_ns, octet }))
 }
 
 /// `recvmsg(2)`. That of the C library is a cancellation point and switches the thread's state to and fro, a tenth of a look at a socket
@@ -150,8 +162,9 @@ unsafe fn recvmsg(socket: &UdpSocket, header: &mut libc::msghdr, flags: libc::c_
     return unsafe { libc::recvmsg(socket.as_raw_fd(), header, flags) as isize };
 }
 
-/// The stamp among the control messages of a header that `recvmsg` has filled.
-fn stamp(header: &libc::msghdr) -> Option<i64> {
+/// The stamp and the octet among the control messages of a header that `recvmsg` has filled.
+fn described(header: &libc::msghdr) -> (Option<i64>, u8) {
+    let (mut realtime_ns, mut octet) = (None, 0);
     // SAFETY: `header` and its control buffer are as recvmsg left them; CMSG_FIRSTHDR gives null or a
     // header inside that buffer.
     let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
@@ -162,12 +175,21 @@ fn stamp(header: &libc::msghdr) -> Option<i64> {
             // SAFETY: the kernel puts a whole timespec behind a header of this kind; it need not be
             // aligned.
             let time = unsafe { libc::CMSG_DATA(message).cast::<libc::timespec>().read_unaligned() };
-            return time.tv_sec.checked_mul(1_000_000_000)?.checked_add(time.tv_nsec);
+            realtime_ns = time.tv_sec.checked_mul(1_000_000_000).and_then(|ns| ns.checked_add(time.tv_nsec));
+        }
+        // Of IPv4 it is a byte, of IPv6 an int.
+        if (level, kind) == (libc::IPPROTO_IP, libc::IP_TOS) {
+            // SAFETY: the kernel puts a byte behind a header of this kind.
+            octet = unsafe { libc::CMSG_DATA(message).read() };
+        }
+        if (level, kind) == (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) {
+            // SAFETY: the kernel puts an int behind a header of this kind; it need not be aligned.
+            octet = unsafe { libc::CMSG_DATA(message).cast::<libc::c_int>().read_unaligned() } as u8;
         }
         // SAFETY: `message` is a header inside the control buffer of `header`.
         message = unsafe { libc::CMSG_NXTHDR(header, message) };
     }
-    None
+    (realtime_ns, octet)
 }
 
 fn address(storage: &libc::sockaddr_storage) -> io::Result<SocketAddr> {
@@ -232,6 +254,6 @@ mod tests {
         a.send(&[]).unwrap();
         assert!(wait(&b, 5_000_000_000).unwrap());
         let arrival = receive(&b, &mut []).unwrap().unwrap();
-        assert_eq!((arrival.length_bytes, arrival.realtime_ns), (0, None));
+        assert_eq!((arrival.length_bytes, arrival.realtime_ns, arrival.octet), (0, None, 0));
     }
 }

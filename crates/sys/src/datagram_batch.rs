@@ -26,9 +26,9 @@ pub struct Run<'a> {
     pub bytes: &'a [u8],
     /// Length of each; the last may be shorter.
     pub segment_bytes: usize,
-    /// Differentiated services code point (RFC 2474), 0 to 63; the kernel derives the priority on the way out from it, and Wi-Fi the
-    /// access category (RFC 8325).
-    pub dscp: u8,
+    /// The octet of RFC 2474: above, the code point of differentiated services, from which the kernel derives the priority on the way out and
+    /// Wi-Fi the access category (RFC 8325); in the lowest two bits explicit congestion notification (RFC 3168).
+    pub octet: u8,
 }
 
 impl Run<'_> {
@@ -77,8 +77,8 @@ impl Control {
         if run.is_segmented() {
             used = self.put(used, (libc::SOL_UDP, libc::UDP_SEGMENT), run.segment_bytes as u16);
         }
-        if run.dscp != 0 {
-            let field = libc::c_int::from(run.dscp) << 2;
+        if run.octet != 0 {
+            let field = libc::c_int::from(run.octet);
             // A mapped address travels by IPv4.
             let option = match run.to.ip().to_canonical() {
                 IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS),
@@ -118,7 +118,7 @@ impl<'a> Call<'a> {
     fn of(runs: &'a [Run<'a>]) -> Call<'a> {
         match runs {
             [] => Call::None,
-            [run] if run.dscp == 0 && !run.is_segmented() => Call::SendTo(run),
+            [run] if run.octet == 0 && !run.is_segmented() => Call::SendTo(run),
             [run] => Call::SendMsg(run),
             runs => Call::SendMmsg(runs),
         }
@@ -230,7 +230,10 @@ fn write_address(address: SocketAddr, storage: &mut MaybeUninit<libc::sockaddr_s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datagram::{receive, wait};
+    use crate::datagram::{receive, tell_octets, wait};
+
+    /// Expedited forwarding, and ECT(0).
+    const URGENT: u8 = 46 << 2 | 2;
 
     fn pair(address: &str) -> (UdpSocket, UdpSocket) {
         (UdpSocket::bind(address).unwrap(), UdpSocket::bind(address).unwrap())
@@ -249,8 +252,8 @@ mod tests {
             let (a, b) = pair(loopback);
             let to = b.local_addr().unwrap();
             let bytes: Vec<u8> = (0..2_500u32).map(|byte| byte as u8).collect();
-            let run = Run { to, bytes: &bytes, segment_bytes: 1_000, dscp: 46 };
-            let single = Run { to, bytes: &bytes[..3], segment_bytes: 3, dscp: 0 };
+            let run = Run { to, bytes: &bytes, segment_bytes: 1_000, octet: URGENT };
+            let single = Run { to, bytes: &bytes[..3], segment_bytes: 3, octet: 0 };
             assert_eq!(send_runs(&a, &[run, single, run]).unwrap(), 3);
             let cut = [&bytes[..1_000], &bytes[1_000..2_000], &bytes[2_000..]];
             for expected in cut.into_iter().chain([&bytes[..3]]).chain(cut) {
@@ -262,8 +265,8 @@ mod tests {
     #[test]
     fn one_datagram_without_a_mark_needs_no_headers_and_one_run_no_array_of_them() {
         let to = SocketAddr::from(([127, 0, 0, 1], 1));
-        let single = Run { to, bytes: &[0; 64], segment_bytes: 64, dscp: 0 };
-        let marked = Run { dscp: 46, ..single };
+        let single = Run { to, bytes: &[0; 64], segment_bytes: 64, octet: 0 };
+        let marked = Run { octet: URGENT, ..single };
         let cut = Run { segment_bytes: 32, ..single };
         assert!(matches!(Call::of(&[]), Call::None));
         assert!(matches!(Call::of(&[single]), Call::SendTo(_)));
@@ -277,8 +280,8 @@ mod tests {
         let (a, b) = pair("127.0.0.1:0");
         let to = b.local_addr().unwrap();
         let bytes: Vec<u8> = (0..100).collect();
-        let single = Run { to, bytes: &bytes, segment_bytes: 100, dscp: 0 };
-        let marked = Run { dscp: 46, ..single };
+        let single = Run { to, bytes: &bytes, segment_bytes: 100, octet: 0 };
+        let marked = Run { octet: URGENT, ..single };
         let cut = Run { segment_bytes: 60, ..single };
         assert_eq!(send_runs(&a, &[]).unwrap(), 0);
         for run in [single, marked, cut] {
@@ -290,52 +293,33 @@ mod tests {
         }
     }
 
-    /// Of the next datagram: the octet of RFC 2474, as the kernel hands it over.
+    /// Of the next datagram: the octet of RFC 2474.
     fn octet(socket: &UdpSocket) -> u8 {
         assert!(wait(socket, 5_000_000_000).unwrap());
-        let (mut byte, mut control) = ([0u8; 2_000], Control([0; 48]));
-        let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: byte.len() };
-        // SAFETY: all zeros is a valid value of this plain C struct.
-        let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
-        (header.msg_iov, header.msg_iovlen) = (&raw mut part, 1);
-        (header.msg_control, header.msg_controllen) = (control.0.as_mut_ptr().cast(), 48);
-        // SAFETY: every pointer in `header` is to a live buffer of the length beside it.
-        assert!(unsafe { libc::recvmsg(socket.as_raw_fd(), &mut header, 0) } > 0);
-        // SAFETY: the control messages are as recvmsg left them; the first is asked for below.
-        unsafe { *libc::CMSG_DATA(libc::CMSG_FIRSTHDR(&header)) }
+        receive(socket, &mut [0; 2_000]).unwrap().unwrap().octet
     }
 
     #[test]
     fn the_mark_of_a_run_is_on_each_of_its_datagrams() {
-        for (from, to) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0"), ("[::1]:0", "[::1]:0")]
-        {
+        for (from, to) in [
+            ("127.0.0.1:0", "127.0.0.1:0"),
+            ("[::]:0", "127.0.0.1:0"),
+            ("[::1]:0", "[::1]:0"),
+            ("127.0.0.1:0", "[::]:0"),
+        ] {
             let (a, b) = (UdpSocket::bind(from).unwrap(), UdpSocket::bind(to).unwrap());
             let receiver = b.local_addr().unwrap();
-            let (level, option) = match receiver.is_ipv4() {
-                true => (libc::IPPROTO_IP, libc::IP_RECVTOS),
-                false => (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
-            };
-            let yes: libc::c_int = 1;
-            // SAFETY: the option takes an int.
-            let status = unsafe {
-                libc::setsockopt(
-                    b.as_raw_fd(),
-                    level,
-                    option,
-                    (&raw const yes).cast(),
-                    size_of::<libc::c_int>() as _,
-                )
-            };
-            assert_eq!(status, 0);
+            tell_octets(&b).unwrap();
             let mapped = match (receiver, from.starts_with("[::]")) {
                 (SocketAddr::V4(v4), true) => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
+                (other, _) if other.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], other.port())),
                 (other, _) => other,
             };
             let bytes = [0; 2_500];
-            let urgent = Run { to: mapped, bytes: &bytes, segment_bytes: 1_000, dscp: 46 };
-            let plain = Run { dscp: 0, bytes: &bytes[..3], segment_bytes: 3, ..urgent };
+            let urgent = Run { to: mapped, bytes: &bytes, segment_bytes: 1_000, octet: URGENT };
+            let plain = Run { octet: 0, bytes: &bytes[..3], segment_bytes: 3, ..urgent };
             assert_eq!(send_runs(&a, &[urgent, plain]).unwrap(), 2);
-            assert_eq!([(); 4].map(|()| octet(&b)), [46 << 2, 46 << 2, 46 << 2, 0], "{from} to {to}");
+            assert_eq!([(); 4].map(|()| octet(&b)), [URGENT, URGENT, URGENT, 0], "{from} to {to}");
         }
     }
 
@@ -343,7 +327,7 @@ mod tests {
     fn a_run_of_datagrams_that_no_line_carries_is_refused() {
         let (a, b) = pair("127.0.0.1:0");
         let bytes = vec![0; 65_508];
-        let run = Run { to: b.local_addr().unwrap(), bytes: &bytes, segment_bytes: 65_508, dscp: 0 };
+        let run = Run { to: b.local_addr().unwrap(), bytes: &bytes, segment_bytes: 65_508, octet: 0 };
         assert!(is_not_segmented(&send_runs(&a, &[run]).unwrap_err()));
     }
 

@@ -64,6 +64,8 @@ pub struct Impairments {
     pub queue: QueueLimit,
     /// Room in packets; `None` leaves it at the emulator's own limit.
     pub queue_packets: Option<u32>,
+    /// An IP packet that its sender lets be marked is, if it leaves the queue later than this after it came (ECN, RFC 3168).
+    pub mark: Option<Span>,
     /// Limit of the rate: packets in excess are dropped at once instead of waiting; before the queue.
     pub police: Option<Policer>,
     /// Bytes each packet costs beyond its own: preamble, checks, gaps.
@@ -249,6 +251,7 @@ impl Default for Impairments {
             rate_bps: None,
             queue: QUEUE_DEFAULT,
             queue_packets: None,
+            mark: None,
             police: None,
             overhead_bytes: 0,
             preamble: Span::ZERO,

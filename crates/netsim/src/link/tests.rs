@@ -465,3 +465,18 @@ fn a_policer_passes_its_burst_and_then_its_rate_and_delays_nothing() {
     );
     assert_eq!((link.transmitter().policed, link.transmitter().queue_full), (896, 0));
 }
+
+#[test]
+fn a_queue_that_is_long_marks_what_may_be_marked() {
+    // Each of 1,000 B takes a millisecond; the fourth is the first that waits for more than three.
+    let mut link = link("rate=8mbit mark=3ms", 1);
+    let mut packet = [0; 1_000];
+    for octet in [2, 2, 2, 2, 0, 2] {
+        (packet[0], packet[1]) = (0x45, octet);
+        link.handle_packet(at(Span::ZERO), &packet);
+    }
+    let octets: Vec<u8> =
+        std::iter::from_fn(|| link.poll_deliver(at(Span::MAX))).map(|delivery| delivery.bytes[1]).collect();
+    assert_eq!(octets, [2, 2, 2, 3, 0, 3]);
+    assert_eq!(link.transmitter().marked, 2);
+}

@@ -18,9 +18,9 @@ use super::{DELAY_MAX, Distribution, FLIGHT_BYTES_MAX, FLIGHT_PACKETS_MAX};
 
 /// Every setting, for the sentence that refuses another.
 pub(super) const KNOWN: &str = "delay, jitter, distribution, replay, replay_by, loss, burst, burst_loss, gap_loss, rate, \
-     queue, queue_packets, police, overhead, preamble, stall, reorder, duplicate, corrupt, mtu, down and up";
+     queue, queue_packets, mark, police, overhead, preamble, stall, reorder, duplicate, corrupt, mtu, down and up";
 
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 23] = [
     "delay",
     "jitter",
     "distribution",
@@ -33,6 +33,7 @@ const KEYS: [&str; 22] = [
     "rate",
     "queue",
     "queue_packets",
+    "mark",
     "police",
     "overhead",
     "preamble",
@@ -204,6 +205,7 @@ impl Impairments {
                         .map(|number| number as u32)
                 })?;
             }
+            "mark" => self.mark = read.unless_none(|| read.time())?,
             "police" => self.police = read.unless_none(|| read.policer())?,
             "overhead" => {
                 self.overhead_bytes = read.bytes(0..=65_535, "write bytes up to 65535B, such as 38B")? as u16

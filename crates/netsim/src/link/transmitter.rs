@@ -19,6 +19,8 @@ pub struct TransmitterStatistics {
     pub bytes: u64,
     /// Dropped because the queue had no room.
     pub queue_full: u64,
+    /// Marked because the queue was long: of those that were sent.
+    pub marked: u64,
     /// Dropped because the policer's bucket was empty.
     pub policed: u64,
     /// Dropped because the link was down.
@@ -121,6 +123,11 @@ impl Transmitter {
         statistics.queue_peak_bytes = statistics.queue_peak_bytes.max(self.queue_bytes);
         statistics.queue_peak = statistics.queue_peak.max(sent - now);
         Some(sent)
+    }
+
+    /// Whether a packet that came now and will have been sent then has waited long enough to be marked.
+    pub(super) fn marks(&self, now: Instant<Truth>, sent: Instant<Truth>) -> bool {
+        self.impairments.mark.is_some_and(|longest| sent - now > longest)
     }
 
     /// Takes a packet's tokens, if there are enough. A new bucket is full.

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use noctule_discovery::Via;
+use noctule_prrt::BATCH_LIMIT;
 use noctule_sys::datagram;
 use noctule_timebase::{Instant, Span};
 use rustix::event::epoll;
@@ -41,8 +42,8 @@ const GROUP_V6: u64 = 6;
 const DOOR: u64 = 7;
 const DIRECTORY: u64 = 8;
 const CHANGES: u64 = 9;
-/// Datagrams taken from one socket before the others get their turn.
-const BATCH: usize = 64;
+/// Datagrams taken from one socket before the others get their turn, and before what they provoke is sent.
+const BATCH: usize = BATCH_LIMIT;
 /// The longest that the thread sleeps.
 const LONGEST_SLEEP: Span = Span::from_s(1);
 /// A subscriber that has not seen a change is woken again after this: it may have been falling asleep.
@@ -191,7 +192,12 @@ impl Driver {
             let length = arrival.length_bytes.min(self.buffer.len());
             let from = (sockets.in_own_family(arrival.from), via);
             let mut state = shared.lock();
-            state.handle_datagram(&mut self.buffer[..length], from, arrival.realtime_ns, clock::now());
+            state.handle_datagram(
+                &mut self.buffer[..length],
+                from,
+                (arrival.realtime_ns, arrival.octet),
+                clock::now(),
+            );
         }
         shared.work(Effort::All, |_, _| ());
     }
@@ -219,7 +225,12 @@ impl Driver {
             }
             let from = (sockets.in_own_family(arrival.from), Via::Unicast);
             let mut state = shared.lock();
-            state.handle_datagram(&mut self.buffer[..length], from, arrival.realtime_ns, clock::now());
+            state.handle_datagram(
+                &mut self.buffer[..length],
+                from,
+                (arrival.realtime_ns, arrival.octet),
+                clock::now(),
+            );
         }
         shared.work(Effort::All, |_, _| ());
     }
@@ -238,7 +249,7 @@ impl Driver {
                 continue;
             }
             let from = (shared.sockets.in_own_family(source), via);
-            shared.lock().handle_datagram(datagram, from, None, clock::now());
+            shared.lock().handle_datagram(datagram, from, (None, 0), clock::now());
         }
         shared.work(Effort::All, |_, _| ());
     }

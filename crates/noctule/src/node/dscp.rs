@@ -1,5 +1,6 @@
-//! Which mark a datagram has for the routers and radios on its way (RFC 2474, RFC 4594, RFC 8325).
+//! Which marks a datagram has for the routers and radios on its way (RFC 2474, RFC 3168, RFC 4594, RFC 8325).
 
+use noctule_prrt::Ecn;
 use noctule_prrt::datagram::has_deadline;
 
 /// Expedited forwarding: on Wi-Fi voice.
@@ -12,12 +13,17 @@ const SMALL_BYTES: usize = 400;
 
 /// The differentiated services code point of a datagram without its seal. What is small and has a deadline goes first; a picture with
 /// one goes before what has none, and does not hold up what is small.
-pub(super) fn dscp(datagram: &[u8]) -> u8 {
+fn dscp(datagram: &[u8]) -> u8 {
     match has_deadline(datagram) {
         true if datagram.len() <= SMALL_BYTES => EXPEDITED,
         true => VIDEO,
         false => DEFAULT,
     }
+}
+
+/// The octet of its IP header: that, and what its link says of congestion notification.
+pub(super) fn octet(datagram: &[u8], ecn: Ecn) -> u8 {
+    dscp(datagram) << 2 | ecn.bits()
 }
 
 #[cfg(test)]
@@ -35,6 +41,7 @@ mod tests {
         let (mut marks, mut out) = (Vec::new(), Vec::new());
         while link.poll_transmit(now, &mut out) {
             marks.push(dscp(&out));
+            assert_eq!(octet(&out, link.ecn()), dscp(&out) << 2 | 2);
             out.clear();
         }
         marks

@@ -130,7 +130,7 @@ impl Shared {
         let changes = self.changes.so_far();
         let looks_round = self.work(Effort::All, |state, now| {
             let from = (arrival.from, Via::Unicast);
-            state.handle_datagram(&mut buffer[..length], from, arrival.realtime_ns, now);
+            state.handle_datagram(&mut buffer[..length], from, (arrival.realtime_ns, arrival.octet), now);
             let lay = now - came(arrival.realtime_ns, realtime_ns(), now) > STALLED;
             lay && self.drain(state, buffer)
         });
@@ -160,7 +160,12 @@ impl Shared {
             looks_round |= arrival.length_bytes == 0;
             let length = arrival.length_bytes.min(buffer.len());
             let from = (arrival.from, Via::Unicast);
-            state.handle_datagram(&mut buffer[..length], from, arrival.realtime_ns, clock::now());
+            state.handle_datagram(
+                &mut buffer[..length],
+                from,
+                (arrival.realtime_ns, arrival.octet),
+                clock::now(),
+            );
         }
         looks_round
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId, Qos, Reliability};
 use noctule_prrt::{
-    Arrival, Bound, Class, FeasibilityChange, Link, LinkConfig, LinkCounters, Local as LinkClock, Order,
+    Arrival, Bound, Class, Ecn, FeasibilityChange, Link, LinkConfig, LinkCounters, Local as LinkClock, Order,
     Origin as LinkOrigin, Outgoing, ReceivedCounters, SentCounters, StreamId,
     group::{Datagram as GroupDatagram, GroupReceiver},
 };
@@ -354,16 +354,21 @@ impl Remote {
         newer
     }
 
-    /// A datagram of the link, that came before `now` if the thread was stalled. `local` is now on this node's clock.
+    /// What the IP header of the link's datagrams is to say.
+    pub(super) fn ecn(&self) -> Ecn {
+        self.link.ecn()
+    }
+
+    /// A datagram of the link, that came before `now` if the thread was stalled. `local` is now on this node's clock, `ecn` what its IP header says.
     pub(super) fn handle_datagram(
         &mut self,
         body: &[u8],
         (came, now): (Instant<Raw>, Instant<Raw>),
-        local: Instant<Local>,
+        (local, ecn): (Instant<Local>, Ecn),
     ) {
         let (clock, peer_ns) = self.source_clock(local);
         let own_ns = (local - (now - came)).ns();
-        let arrival = Arrival { now: link_clock(now), came: link_clock(came), own_ns, peer_ns };
+        let arrival = Arrival { now: link_clock(now), came: link_clock(came), own_ns, peer_ns, ecn };
         let inbound = &mut self.inbound;
         let mut kept = None;
         // What breaks the specification is counted by the link.
@@ -392,7 +397,13 @@ impl Remote {
         local: Instant<Local>,
     ) {
         let (clock, peer_ns) = self.source_clock(local);
-        let arrival = Arrival { now: link_clock(now), came: link_clock(now), own_ns: local.ns(), peer_ns };
+        let arrival = Arrival {
+            now: link_clock(now),
+            came: link_clock(now),
+            own_ns: local.ns(),
+            peer_ns,
+            ecn: Ecn::NotCapable,
+        };
         let Remote { link, inbound, .. } = self;
         receiver.handle_datagram(datagram, length_bytes, arrival, &mut |fragment, is_repaired| {
             link.handle_fragment(fragment, is_repaired, arrival, &mut |sample| {

@@ -45,7 +45,7 @@ const NO_RUN: Run<'static> = Run {
     to: SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)),
     bytes: &[],
     segment_bytes: 0,
-    dscp: 0,
+    octet: 0,
 };
 
 /// Counters of datagrams sent, by the way they went.
@@ -87,7 +87,7 @@ struct Pending {
     range: std::ops::Range<usize>,
     segment_bytes: usize,
     segments: usize,
-    dscp: u8,
+    octet: u8,
 }
 
 /// Result of one send call.
@@ -151,11 +151,11 @@ impl SendQueue {
                 return false;
             };
             allowance_bytes = allowance_bytes.saturating_sub(KernelQueue::cost_bytes(self.datagram.len()));
-            let dscp = state.dscp;
-            self.push(to, dscp);
+            let octet = state.octet;
+            self.push(to, octet);
             if to == To::Everyone {
                 for peer in state.discovery.unicast_peers() {
-                    self.push(To::One(peer), dscp);
+                    self.push(To::One(peer), octet);
                 }
             }
         }
@@ -213,13 +213,13 @@ impl SendQueue {
         }
     }
 
-    fn push(&mut self, to: To, dscp: u8) {
+    fn push(&mut self, to: To, octet: u8) {
         let (start, length) = (self.bytes.len(), self.datagram.len());
         self.bytes.extend_from_slice(&self.datagram);
         let is_unsent = self.next < self.runs.len();
         if let (To::One(_), Some(last)) = (to, self.runs.last_mut())
             && is_unsent
-            && (last.to, last.dscp) == (to, dscp)
+            && (last.to, last.octet) == (to, octet)
             && last.range.end == start
             && last.takes(length)
             && !self.is_single
@@ -233,7 +233,7 @@ impl SendQueue {
             range: start..start + length,
             segment_bytes: length,
             segments: 1,
-            dscp,
+            octet,
         });
     }
 
@@ -256,7 +256,7 @@ impl SendQueue {
                 break;
             }
             let bytes = &self.bytes[pending.range.clone()];
-            *run = Run { to, bytes, segment_bytes: pending.segment_bytes, dscp: pending.dscp };
+            *run = Run { to, bytes, segment_bytes: pending.segment_bytes, octet: pending.octet };
             count += 1;
         }
         self.counters.system_calls += 1;
@@ -277,11 +277,11 @@ impl SendQueue {
             Err(error) if runs[0].is_segmented() && is_not_segmented(&error) => {
                 self.is_single |= !is_too_long(&error);
                 let (run, segment_bytes) = (runs[0].bytes.to_vec(), runs[0].segment_bytes);
-                let Run { to, dscp, .. } = runs[0];
+                let Run { to, octet, .. } = runs[0];
                 for datagram in run.chunks(segment_bytes.max(1)) {
                     self.send_single(
                         socket,
-                        Run { to, bytes: datagram, segment_bytes: datagram.len(), dscp },
+                        Run { to, bytes: datagram, segment_bytes: datagram.len(), octet },
                     );
                 }
                 self.next += 1;

@@ -62,6 +62,7 @@ impl Sockets {
             set_socket_recv_buffer_size(&own, RECEIVE_BUFFER_BYTES)?;
         }
         datagram::stamp_arrivals(&own)?;
+        datagram::tell_octets(&own)?;
         datagram::forbid_fragments(&own)?;
         let local = own.local_addr()?;
         let group_v6 = if local.is_ipv6() { Some(group_socket_v6()?) } else { None };

@@ -16,7 +16,7 @@ use noctule_discovery::{
     Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Incompatible, Local as DiscoveryClock,
     NodeId, Via, can_be_handed_on,
 };
-use noctule_prrt::FeasibilityChange as LinkWish;
+use noctule_prrt::{Ecn, FeasibilityChange as LinkWish};
 use noctule_sys::clock::realtime_ns;
 use noctule_timebase::Instant;
 
@@ -111,8 +111,8 @@ pub(super) struct State {
     pub(super) me: NodeId,
     /// Kept from one datagram to the next.
     pub(super) body: Vec<u8>,
-    /// Mark of the datagram that was given out last.
-    pub(super) dscp: u8,
+    /// Of the datagram that was given out last: the octet of RFC 2474.
+    pub(super) octet: u8,
     /// Whose turn it is to send, and for how many datagrams.
     pub(super) turn: (NodeId, u32),
     /// If the environment asks for it.
@@ -165,7 +165,7 @@ impl State {
             histories: Histories::default(),
             me,
             body: Vec::new(),
-            dscp: 0,
+            octet: 0,
             turn: (me, 0),
             trace,
             changes: ChangeCount::default(),
@@ -173,12 +173,12 @@ impl State {
         }
     }
 
-    /// A datagram from one of the sockets; `stamp_realtime_ns` is when the kernel took it in.
+    /// A datagram from one of the sockets; `stamp_realtime_ns` is when the kernel took it in, `octet` is of RFC 2474.
     pub(super) fn handle_datagram(
         &mut self,
         bytes: &mut [u8],
         (source, via): (SocketAddr, Via),
-        stamp_realtime_ns: Option<i64>,
+        (stamp_realtime_ns, octet): (Option<i64>, u8),
         now: Instant<Raw>,
     ) {
         // The envelope counts why it did not open one.
@@ -215,7 +215,7 @@ impl State {
                 let local = self.clock.at(now);
                 if let Some(remote) = remote(&mut self.remotes, from, source, &self.by_address) {
                     let came = came(stamp_realtime_ns, realtime_ns(), now);
-                    remote.handle_datagram(body, (came, now), local);
+                    remote.handle_datagram(body, (came, now), (local, Ecn::from_bits(octet)));
                     if self.routes.has_handover() {
                         self.handle_arrivals(now);
                     }

@@ -30,6 +30,14 @@ impl Host {
         self.run("tc", &limit).unwrap();
     }
 
+    /// What this host sends passes a rule of nftables; false, and why is said, where there are none.
+    pub fn nft(&self, name: &str, rule: &str) -> bool {
+        let table = "table ip marks { chain out { type filter hook output priority 0; } }";
+        let rule = format!("add rule ip marks out {rule}");
+        let done = self.run("nft", table).and_then(|()| self.run("nft", &rule));
+        done.inspect_err(|why| eprintln!("skipped, {name} needs nft: {why}")).is_ok()
+    }
+
     /// A node on this host.
     pub fn node(&self, name: &str, with: impl FnOnce(NodeBuilder) -> NodeBuilder + Send) -> Node {
         let open = || {

@@ -29,11 +29,11 @@ impl Cubic {
         Cubic { before: packets, since: now, inflection: Span::ZERO, as_reno: packets }
     }
 
-    /// Packets after a loss.
-    pub(crate) fn decrease(&mut self, packets: f64, now: Instant<Local>) -> f64 {
+    /// Packets after a loss or a mark, which leaves this part of them.
+    pub(crate) fn decrease(&mut self, packets: f64, left: f64, now: Instant<Local>) -> f64 {
         // Section 4.7: a flow that shrinks makes room at once for a new one.
-        self.before = if packets < self.before { packets * (1.0 + BETA) / 2.0 } else { packets };
-        let after = packets * BETA;
+        self.before = if packets < self.before { packets * (1.0 + left) / 2.0 } else { packets };
+        let after = packets * left;
         self.inflection = Span::from_ns((((self.before - after).max(0.0) / C).cbrt() * 1e9) as i64);
         (self.since, self.as_reno) = (now, after);
         after
@@ -57,7 +57,7 @@ mod tests {
     fn the_window_is_back_where_the_loss_was_after_the_inflection_and_then_goes_on() {
         let at = |ms: i64| Instant::from_ns(ms * 1_000_000);
         let mut cubic = Cubic::new(1_000.0, at(0));
-        let mut packets = cubic.decrease(1_000.0, at(0));
+        let mut packets = cubic.decrease(1_000.0, BETA, at(0));
         assert!((packets - 700.0).abs() < 1e-9);
         // K = ∛(300 / 0.4) = 9.09 s
         let mut by_second = Vec::new();
@@ -73,7 +73,7 @@ mod tests {
     fn on_a_short_path_it_grows_as_reno_would() {
         let at = |ms: i64| Instant::from_ns(ms * 1_000_000);
         let mut cubic = Cubic::new(20.0, at(0));
-        let mut packets = cubic.decrease(20.0, at(0));
+        let mut packets = cubic.decrease(20.0, BETA, at(0));
         for round in 0..10 {
             packets = cubic.grow(packets, packets, Span::from_ms(20), at(round * 20));
         }

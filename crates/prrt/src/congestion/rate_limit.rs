@@ -272,6 +272,11 @@ impl RateLimit {
         self.repairs.handle_outcome(true, sent_at, now);
     }
 
+    /// So many were marked by a queue that would soon drop them.
+    pub(crate) fn marked(&mut self, packets: u32) {
+        self.epoch.marked += packets;
+    }
+
     /// Whether repairs have been found to be what is lost, since this was last asked.
     pub(crate) fn poll_futile_repairs(&mut self) -> bool {
         self.repairs.poll_futile()
@@ -407,9 +412,10 @@ impl RateLimit {
         let mut total = NOTHING;
         suspicious.iter().for_each(|epoch| total.add(epoch));
         // A step of the route is one epoch in which little arrives.
-        let lacking = suspicious.iter().filter(|epoch| epoch.arrived_bytes < epoch.sent_bytes).count();
+        let lacking =
+            suspicious.iter().filter(|epoch| epoch.unmarked_bytes() < epoch.sent_bytes as f64).count();
         suspicious.remove(0);
-        let is_carried = total.arrived_bytes as f64 >= total.sent_bytes as f64 * carried;
+        let is_carried = total.unmarked_bytes >= total.sent_bytes as f64 * carried;
         let is_carried = !all_late && (is_carried || lacking + 1 < SUSPICIOUS);
         self.is_held_off = !is_carried && is_in_time && loses;
         if is_carried || is_in_time || now < self.retry_at {

@@ -56,6 +56,8 @@ const GROWTH_SHARE: f64 = 1.0 / 32.0;
 const GROWTH_EVEN: u32 = 4;
 /// Share of the window that is left by a loss with a queue (RFC 9438, section 4.6).
 const DECREASE: f64 = 0.7;
+/// The same by a mark (RFC 8511, section 3.1).
+const DECREASE_MARKED: f64 = 0.85;
 /// A window of so many packets can be made smaller to see whether less is lost.
 const WINDOW_TRIED: f64 = 3.0;
 /// Windows that leave per round trip; at the start as many more of what the path bore arrive as long as it is not full.
@@ -84,6 +86,8 @@ pub(crate) struct Arrived {
     pub(crate) cost_bytes: usize,
     /// The same.
     pub(crate) packets: u32,
+    /// All packets, those sent before it included.
+    pub(crate) named: u32,
 }
 
 /// The congestion window and the pacing of reliable traffic.
@@ -223,8 +227,15 @@ impl Window {
     }
 
     /// The congestion window.
+    #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         self.bytes as usize
+    }
+
+    /// The congestion window with what arrives while a thread at either end lets `waits` pass: it is in no queue of the path.
+    pub(crate) fn with_waits(&self, waits: Span) -> usize {
+        let meanwhile = self.path_bytes_per_s().unwrap_or(0.0) * waits.as_s_f64();
+        (self.bytes + meanwhile).min(self.limits.max_bytes as f64) as usize
     }
 
     /// When the next packet may leave; in the past if at once.
@@ -259,7 +270,7 @@ impl Window {
 
     /// Packets have arrived of so much that was on its way.
     pub(crate) fn arrived(&mut self, arrived: Arrived, in_flight_bytes: usize, now: Instant<Local>) {
-        let Arrived { datagram_bytes, cost_bytes, packets } = arrived;
+        let Arrived { datagram_bytes, cost_bytes, packets, .. } = arrived;
         self.round.arrived_bytes += datagram_bytes;
         self.round.arrived += packets;
         self.in_flight_bytes = in_flight_bytes as f64;
@@ -299,7 +310,7 @@ impl Window {
             return;
         }
         // One long round trip is jitter; where chance loses much, many a loss comes with one.
-        let queue = self.latest.iter().fold(NEVER, |least, trip| least.min(*trip)) - self.floor;
+        let queue = self.least_of_latest() - self.floor;
         let is_chance = queue <= self.allowed() || self.is_growing(now);
         if is_chance && sign == Sign::Chance {
             return;
@@ -313,7 +324,7 @@ impl Window {
         match &mut self.mode {
             Mode::Compete { .. } => {
                 let packet_bytes = self.limits.packet_bytes as f64;
-                let after = self.cubic.decrease(self.bytes / packet_bytes, now);
+                let after = self.cubic.decrease(self.bytes / packet_bytes, DECREASE, now);
                 self.set(after * packet_bytes);
             }
             Mode::Drain { before_bytes, .. } => *before_bytes *= DECREASE,
@@ -328,6 +339,27 @@ impl Window {
         if sign == Sign::Excess {
             self.chance.decreased(self.bytes / full_bytes);
         }
+    }
+
+    /// Queues have marked packets up to `newest`: the first sign that one grows (RFC 3168), answered once in a round trip and by less than a loss,
+    /// for a queue that marks is short (RFC 8511).
+    pub(crate) fn marked(&mut self, newest: u64, next: u64, now: Instant<Local>) {
+        if newest < self.decreased_at || !self.is_full {
+            return;
+        }
+        match self.mode {
+            Mode::Drain { .. } => return,
+            Mode::Compete { .. } => {
+                let packet_bytes = self.limits.packet_bytes as f64;
+                let after = self.cubic.decrease(self.bytes / packet_bytes, DECREASE_MARKED, now);
+                self.set(after * packet_bytes);
+            }
+            Mode::Start { .. } | Mode::Short { .. } => {
+                self.mode = Mode::Short { growing: 0 };
+                self.set(self.bytes * DECREASE_MARKED);
+            }
+        }
+        self.decreased_at = next;
     }
 
     /// More arrives for more that is sent: what is long is not a queue of ours.
@@ -430,6 +462,11 @@ impl Window {
         self.round = Round::new(now, next);
     }
 
+    /// Of the last round trips, of which one may have been long by jitter.
+    fn least_of_latest(&self) -> Span {
+        self.latest.iter().fold(NEVER, |least, trip| least.min(*trip))
+    }
+
     /// A longer queue than this is to be drained.
     fn allowed(&self) -> Span {
         let packets = match self.rate_bytes_per_s() {
@@ -448,7 +485,16 @@ impl Window {
             Mode::Short { .. } | Mode::Compete { .. } => GAIN,
             Mode::Drain { .. } => 1.0,
         };
-        self.round_trip.map(|trip| gain * self.bytes / trip.smoothed.as_s_f64().max(1e-6))
+        self.path_bytes_per_s().map(|rate| gain * rate)
+    }
+
+    /// What the path takes with this window. On a path so short that a queue is always many round trips long, the latest of them say that it
+    /// has drained long before their mean does.
+    fn path_bytes_per_s(&self) -> Option<f64> {
+        let smoothed = self.round_trip?.smoothed;
+        let round_trip =
+            if self.floor < QUEUE_LEAST { smoothed.min(self.least_of_latest()) } else { smoothed };
+        Some(self.bytes / round_trip.as_s_f64().max(1e-6))
     }
 
     fn set(&mut self, bytes: f64) {

@@ -1,6 +1,6 @@
 //! Loss detection (RFC 9002, section 6; RACK, RFC 8985): packet threshold and time threshold; when a packet's fate is recorded and forgotten.
 
-use noctule_timebase::Instant;
+use noctule_timebase::{Instant, Span};
 
 use super::{
     Carried, Kind, OVERDUE_MARGIN, OVERDUE_VARIATIONS, PacketOutcome, STALE, SentPackets, State,
@@ -41,11 +41,13 @@ impl SentPackets {
         self.overtaken = self.overtaken.max(waiting.map_or(overtaken, |waiting| waiting.min(overtaken)));
     }
 
-    /// Feedback that was sent after a packet must have arrived does not name it. What this host left lying was sent earlier.
+    /// Feedback that was sent after a packet must have arrived does not name it. What this host left lying was sent earlier; and what the other
+    /// side's thread has not read yet is not lost: its newest lay there for a time.
     pub(super) fn declare_lost_by_time(
         &mut self,
         newest: u64,
-        (came, now): (Instant<Local>, Instant<Local>),
+        (came, lay): (Instant<Local>, Span),
+        now: Instant<Local>,
         settle: &mut dyn FnMut(PacketOutcome, u64, Carried),
     ) {
         let Some(RoundTrip { smoothed, variation, .. }) = self.round_trip else { return };
@@ -60,7 +62,7 @@ impl SentPackets {
             }
             let is_symbol = packet.carried.kind == Kind::Symbol;
             let is_reordered = came - packet.sent_at < smoothed + self.reordering;
-            if !is_symbol && packet.sent_at > reliable || is_reordered {
+            if !is_symbol && packet.sent_at > reliable - lay || is_reordered {
                 continue;
             }
             let departure = Departure { packet: self.first + place as u64, sent_at: packet.sent_at };

@@ -41,7 +41,7 @@ fn settling(call: impl FnOnce(&mut dyn FnMut(PacketOutcome, u64, Carried))) -> S
 }
 
 fn acknowledge(sent_packets: &mut SentPackets, newest: u64, earlier: u64, now: Instant<Local>) -> Settled {
-    let feedback = Feedback { newest, earlier, refused: 0, arrived_ns: 0, delay_ns: 0 };
+    let feedback = Feedback { newest, earlier, refused: 0, arrived_ns: 0, delay_ns: 0, marks: None };
     settling(|settle| assert!(sent_packets.handle_feedback(&feedback, (now, now), settle).is_some()))
 }
 
@@ -79,7 +79,7 @@ fn feedback_that_lay_unread_was_said_before_and_has_not_taken_so_long() {
     let known = sent_packets.round_trip().unwrap().smoothed;
     sent_packets.sent(carried(8), BYTES, at(80));
     let mut read_late = |newest, came| {
-        let feedback = Feedback { newest, earlier: 0, refused: 0, arrived_ns: 0, delay_ns: 0 };
+        let feedback = Feedback { newest, earlier: 0, refused: 0, arrived_ns: 0, delay_ns: 0, marks: None };
         settling(|settle| {
             assert!(sent_packets.handle_feedback(&feedback, (at(came), at(120)), settle).is_some())
         })
@@ -175,7 +175,8 @@ fn what_was_refused_is_neither_lost_nor_on_its_way() {
     let mut sent_packets = sent_packets();
     fill(&mut sent_packets, at(0));
     acknowledge(&mut sent_packets, 3, 0b11, at(1));
-    let feedback = Feedback { newest: 5, earlier: 0b11111, refused: 0b100011, arrived_ns: 0, delay_ns: 0 };
+    let feedback =
+        Feedback { newest: 5, earlier: 0b11111, refused: 0b100011, arrived_ns: 0, delay_ns: 0, marks: None };
     let (in_flight_bytes, mut refused) = (sent_packets.in_flight_bytes, Vec::new());
     sent_packets.handle_feedback(&feedback, (at(1), at(1)), &mut |outcome, _, carried| {
         assert_eq!(outcome, PacketOutcome::Refused);
@@ -190,7 +191,8 @@ fn what_was_never_sent_cannot_be_acknowledged() {
     let mut sent_packets = sent_packets();
     let sent = fill(&mut sent_packets, at(0));
     for newest in [sent, u64::MAX] {
-        let feedback = Feedback { newest, earlier: u64::MAX >> 1, refused: 0, arrived_ns: 0, delay_ns: 0 };
+        let feedback =
+            Feedback { newest, earlier: u64::MAX >> 1, refused: 0, arrived_ns: 0, delay_ns: 0, marks: None };
         let settled = settling(|settle| {
             assert!(sent_packets.handle_feedback(&feedback, (at(1), at(1)), settle).is_none())
         });
@@ -214,11 +216,13 @@ fn the_round_trip_is_smoothed_as_rfc_6298_says() {
 fn the_other_sides_waiting_is_no_part_of_the_round_trip() {
     let mut sent_packets = sent_packets();
     sent_packets.sent(carried(0), BYTES, at(0));
-    let feedback = Feedback { newest: 0, earlier: 0, refused: 0, arrived_ns: 0, delay_ns: 1_500_000 };
+    let feedback =
+        Feedback { newest: 0, earlier: 0, refused: 0, arrived_ns: 0, delay_ns: 1_500_000, marks: None };
     sent_packets.handle_feedback(&feedback, (at(2), at(2)), &mut |_, _, _| {});
     assert_eq!(sent_packets.round_trip().map(|trip| trip.smoothed), Some(Span::from_us(500)));
     sent_packets.sent(carried(1), BYTES, at(2));
-    let boasting = Feedback { newest: 1, earlier: 0, refused: 0, arrived_ns: 0, delay_ns: u32::MAX };
+    let boasting =
+        Feedback { newest: 1, earlier: 0, refused: 0, arrived_ns: 0, delay_ns: u32::MAX, marks: None };
     sent_packets.handle_feedback(&boasting, (at(3), at(3)), &mut |_, _, _| {});
     assert!(sent_packets.round_trip().unwrap().smoothed >= Span::ZERO);
 }

@@ -37,7 +37,8 @@ impl Pair {
 
     /// All that both have to send at `now`, with a way of no time.
     fn exchange(&mut self, now: Instant<Local>, passes: &dyn Fn(u64) -> bool) {
-        let arrival = Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
+        let arrival =
+            Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()), ecn: Default::default() };
         let ignore = &mut |_: Delivered<'_>| {};
         self.a.handle_timeout(now, ignore);
         self.b.handle_timeout(now, ignore);

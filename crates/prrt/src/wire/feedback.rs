@@ -7,7 +7,7 @@ use super::fields::{Fields, PACKET_BYTES, put_low, put_varint};
 use super::head::Reference;
 
 /// The longest feedback: everything is named bit by bit.
-pub(crate) const FEEDBACK_BYTES_MAX: usize = 1 + PACKET_BYTES + 8 + 5 + 8 + 8;
+pub(crate) const FEEDBACK_BYTES_MAX: usize = 1 + PACKET_BYTES + 8 + 5 + 8 + 8 + 4;
 /// Packet numbers before the newest that feedback names.
 const ACK_RANGE_PACKETS: u64 = 63;
 /// So many missing packets are named one by one, a byte each; more by bits.
@@ -15,6 +15,7 @@ const LISTED_MAX: u32 = 6;
 const BY_BITS: u8 = 7;
 const REFUSES: u8 = 8;
 const FULL_TIME: u8 = 16;
+const MARKS: u8 = 32;
 
 /// Which numbered datagrams have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,17 @@ pub struct Feedback {
     pub arrived_ns: i64,
     /// Time since then; 2^32 − 1 = that long or longer.
     pub delay_ns: u32,
+    /// How the datagrams were marked that arrived so far, if that is reported.
+    pub marks: Option<Marks>,
+}
+
+/// Numbered datagrams that arrived, each counted once, modulo 2^16 (RFC 9000, section 19.3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// With ECT(0) or CE.
+    pub capable: u16,
+    /// With CE: a queue had marked them.
+    pub marked: u16,
 }
 
 impl Feedback {
@@ -45,6 +57,7 @@ impl Feedback {
         flags |= if self.refused != 0 { REFUSES } else { 0 };
         let is_short = super::is_short_time(self.arrived_ns, clock_ns);
         flags |= if is_short { 0 } else { FULL_TIME };
+        flags |= if self.marks.is_some() { MARKS } else { 0 };
         out.push(flags);
         put_low::<PACKET_BYTES>(out, self.newest);
         super::put_time(out, self.arrived_ns, is_short);
@@ -61,11 +74,15 @@ impl Feedback {
         if self.refused != 0 {
             out.extend_from_slice(&self.refused.to_le_bytes());
         }
+        if let Some(Marks { capable, marked }) = self.marks {
+            out.extend_from_slice(&capable.to_le_bytes());
+            out.extend_from_slice(&marked.to_le_bytes());
+        }
     }
 
     pub(super) fn decode(cursor: &mut Bytes<'_>, reference: &Reference) -> Result<Feedback, Malformed> {
         let flags = cursor.u8()?;
-        if flags & !(BY_BITS | REFUSES | FULL_TIME) != 0 {
+        if flags & !(BY_BITS | REFUSES | FULL_TIME | MARKS) != 0 {
             return Err(Malformed::Value);
         }
         let newest = cursor.count_near::<PACKET_BYTES>(reference.own_packet)?;
@@ -102,6 +119,10 @@ impl Feedback {
         if impossible || has_other_form {
             return Err(Malformed::Value);
         }
-        Ok(Feedback { newest, earlier, refused, arrived_ns, delay_ns })
+        let marks = match flags & MARKS {
+            0 => None,
+            _ => Some(Marks { capable: cursor.u16()?, marked: cursor.u16()? }),
+        };
+        Ok(Feedback { newest, earlier, refused, arrived_ns, delay_ns, marks })
     }
 }

@@ -90,14 +90,27 @@ fn a_fragment_and_the_error_of_a_source_time_stand_behind_the_time() {
 fn feedback_names_what_is_missing_or_all() {
     let acknowledges = |feedback| Datagram { head: SHORT, feedback: Some(feedback), load: None };
     let earlier = ((1 << 63) - 1) & !(1 << 1) & !(1 << 3) & !(1 << 62);
-    let few = Feedback { newest: 0x0a_ffff, earlier, refused: 0, arrived_ns: 0, delay_ns: 1000 };
+    let few = Feedback { newest: 0x0a_ffff, earlier, refused: 0, arrived_ns: 0, delay_ns: 1000, marks: None };
     let wanted = example("Feedback");
     assert_eq!(bytes_of(&acknowledges(few)), wanted);
     assert_eq!(decode(&wanted), Ok(acknowledges(few)));
-    let many = Feedback { newest: 0x0b_0000, earlier: 3, refused: 0b101, arrived_ns: i64::MIN, delay_ns: 0 };
+    let many = Feedback {
+        newest: 0x0b_0000,
+        earlier: 3,
+        refused: 0b101,
+        arrived_ns: i64::MIN,
+        delay_ns: 0,
+        marks: None,
+    };
     let wanted = example("Feedback with bits");
     assert_eq!(bytes_of(&acknowledges(many)), wanted);
     assert_eq!(decode(&wanted), Ok(acknowledges(many)));
+    let marked = Feedback { earlier: (1 << 63) - 1, marks: Some(Marks { capable: 770, marked: 5 }), ..few };
+    let wanted = example("Feedback with marks");
+    assert_eq!(bytes_of(&acknowledges(marked)), wanted);
+    assert_eq!(decode(&wanted), Ok(acknowledges(marked)));
+    let last = wanted.len() - 1;
+    assert_eq!(decode(&wanted[..last]), Err(Malformed::Length));
 }
 
 const PLACE: Place = Place { packet: 0x0a_0006, block: 9, symbol: 2, symbols: 5, attempt: 1, ack_soon: true };
@@ -182,7 +195,8 @@ fn flow_control_is_a_writer_and_a_position() {
 
 #[test]
 fn a_datagram_that_ends_early_is_refused() {
-    let feedback = Some(Feedback { newest: 9, earlier: 0, refused: 1, arrived_ns: 0, delay_ns: 0 });
+    let feedback =
+        Some(Feedback { newest: 9, earlier: 0, refused: 1, arrived_ns: 0, delay_ns: 0, marks: None });
     for head in [SHORT, Head::Long(OPENING)] {
         let bytes = bytes_of(&Datagram { head, feedback, ..loaded(fragment()) });
         for length in 0..bytes.len() {
@@ -196,7 +210,8 @@ fn a_datagram_that_ends_early_is_refused() {
 
 #[test]
 fn each_rule_has_its_reason() {
-    let feedback = Some(Feedback { newest: 9, earlier: 0x1ff, refused: 1, arrived_ns: 0, delay_ns: 0 });
+    let feedback =
+        Some(Feedback { newest: 9, earlier: 0x1ff, refused: 1, arrived_ns: 0, delay_ns: 0, marks: None });
     let long = bytes_of(&Datagram { head: Head::Long(OPENING), feedback, ..loaded(fragment()) });
     let short = bytes_of(&Datagram { feedback, ..loaded(fragment()) });
     type Case<'a> = (&'a [u8], usize, u8, Malformed);
@@ -208,7 +223,7 @@ fn each_rule_has_its_reason() {
         (&short, 0, 0x80, Malformed::Value), // neither
         (&short, 0, 0x84, Malformed::Value), // the tag of a sample, without one
         (&short, 0, 0xba, Malformed::Value), // a tag that flow control does not have
-        (&short, 3, 0x20, Malformed::Value), // an unknown flag of feedback
+        (&short, 3, 0x40, Malformed::Value), // an unknown flag of feedback
         (&short, 3, 0x0f, Malformed::Value), // all named, although none is missing
         (&short, 14, 8, Malformed::Value),   // refuses number −2
         (&short, 30, 3, Malformed::Value),   // fragment 3 of 3
@@ -314,7 +329,7 @@ proptest! {
         // Few missing as often as many.
         let missing = if back & 1 == 0 { missing[0] } else { missing.iter().fold(!0, |all, each| all & each) };
         let earlier = possible & !missing;
-        let feedback = Feedback { newest, earlier, refused: refused & (earlier << 1 | 1), arrived_ns, delay_ns };
+        let feedback = Feedback { newest, earlier, refused: refused & (earlier << 1 | 1), arrived_ns, delay_ns, marks: None };
         let datagram = Datagram { head: SHORT, feedback: Some(feedback), load: None };
         let bytes = bytes_of(&datagram);
         prop_assert!(bytes.len() <= 3 + FEEDBACK_BYTES_MAX);

@@ -137,7 +137,8 @@ impl Stream {
     fn handle_datagram(&mut self, bytes: &[u8], now: Instant<Local>) {
         let (latencies, sources, delivered) =
             (&mut self.latencies, &mut self.sources, &mut self.delivered_bytes);
-        let arrival = Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
+        let arrival =
+            Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()), ecn: Default::default() };
         let left = i64::from_be_bytes(bytes[HEADERS_BYTES - 8..HEADERS_BYTES].try_into().unwrap());
         self.transits.push(now - Instant::from_ns(left));
         let taken = self.link.handle_datagram(&bytes[HEADERS_BYTES..], arrival, &mut |sample| {

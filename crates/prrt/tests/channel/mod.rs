@@ -228,5 +228,5 @@ pub fn payload(writer: u32, sequence: u64) -> Vec<u8> {
 
 /// A datagram arrives, on nodes whose clocks are not compared.
 pub fn at(now: Instant<Local>) -> Arrival {
-    Arrival { now, came: now, own_ns: now.ns(), peer_ns: None }
+    Arrival { now, came: now, own_ns: now.ns(), peer_ns: None, ecn: Default::default() }
 }

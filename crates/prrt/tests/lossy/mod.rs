@@ -434,6 +434,7 @@ impl Simulation {
                     came,
                     own_ns: came.ns() + self.clocks_ns[to],
                     peer_ns: Some(now.ns() + self.assumed_ns[1 - to]),
+                    ecn: Default::default(),
                 };
                 // What is damaged and malformed is counted.
                 let taken = self.links[to].handle_datagram(&bytes, arrival, &mut deliver);

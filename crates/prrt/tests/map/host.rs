@@ -204,7 +204,8 @@ impl Endpoint for Host {
     type Clock = Local;
 
     fn handle_datagram(&mut self, now: Instant<Local>, _: Address, bytes: &[u8]) {
-        let arrival = Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
+        let arrival =
+            Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()), ecn: Default::default() };
         match (bytes[0], &mut self.flow) {
             (STREAM, _) => {
                 let arrived = &mut self.arrived;

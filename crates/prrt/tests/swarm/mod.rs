@@ -371,7 +371,8 @@ impl Reader {
         if self.policer.as_mut().is_some_and(|policer| !policer.passes(length, now)) {
             return;
         }
-        let arrival = Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
+        let arrival =
+            Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()), ecn: Default::default() };
         let (terms, on_time) = (self.terms, &mut self.on_time);
         let (late, twice, damaged) = (&mut self.late, &mut self.twice, &mut self.damaged);
         let mut deliver = |sample: noctule_prrt::Delivered<'_>| {
@@ -404,7 +405,13 @@ impl Endpoint for Node {
                 writer.group.handle_report(MemberId(from.0.into()), &report, now);
             }
             Node::Writer(writer) => {
-                let arrival = Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
+                let arrival = Arrival {
+                    now,
+                    came: now,
+                    own_ns: now.ns(),
+                    peer_ns: Some(now.ns()),
+                    ecn: Default::default(),
+                };
                 let _ = writer.links[from.0 as usize].handle_datagram(bytes, arrival, &mut |_| {});
             }
         }

@@ -39,9 +39,9 @@ fn a_line_says_both_directions_and_a_script() {
 #[test]
 fn every_setting_can_be_said_and_taken_back() {
     let text = "delay=1ns jitter=0 distribution=pareto replay=x replay_by=packet loss=0.0000001% burst=30ms \
-                burst_loss=90% gap_loss=0% rate=1bit queue=64MiB queue_packets=1 police=2mbit/16kB overhead=38B preamble=1us \
+                burst_loss=90% gap_loss=0% rate=1bit queue=64MiB queue_packets=1 mark=5ms police=2mbit/16kB overhead=38B preamble=1us \
                 stall=1ms/1s reorder=1%/5ms duplicate=100% corrupt=1% mtu=68B down; \
-                @1s: replay=none burst=none burst_loss=100% rate=none queue_packets=none police=none stall=none \
+                @1s: replay=none burst=none burst_loss=100% rate=none queue_packets=none mark=none police=none stall=none \
                 reorder=none mtu=none up";
     let spec = LinkSpec::parse(text, &mut recorded).unwrap();
     let first = &spec.a_to_b.initial;
@@ -53,6 +53,7 @@ fn every_setting_can_be_said_and_taken_back() {
     assert_eq!((first.mtu_bytes, first.overhead_bytes, first.queue_packets), (Some(68), 38, Some(1)));
     assert_eq!(first.police, Some(Policer { rate_bps: 2_000_000, burst_bytes: 16_000 }));
     let second = &spec.a_to_b.script[0].impairments;
+    assert_eq!((first.mark, second.mark), (Some(Span::from_ms(5)), None));
     assert_eq!((second.rate_bps, second.mtu_bytes, &second.replay, second.down), (None, None, &None, false));
     assert_eq!(LinkSpec::parse(&spec.to_string(), &mut recorded).unwrap(), spec);
 }
@@ -146,6 +147,7 @@ fn impairments() -> impl Strategy<Value = Impairments> {
         rate_bps: rates.0,
         queue: if rates.1 % 2 == 0 { QueueLimit::Bytes(rates.1) } else { QueueLimit::Time(rest.0) },
         queue_packets: rates.2,
+        mark: rest.3.then_some(rest.0),
         police: rates.0.filter(|_| rest.3).map(|rate_bps| Policer { rate_bps, burst_bytes: rates.1 + 1 }),
         overhead_bytes: rates.3,
         preamble: rest.0,

@@ -77,6 +77,7 @@ fn settings(state: &Impairments) -> Vec<String> {
             QueueLimit::Time(limit) => format!("queue={}", time(limit)),
         },
         format!("queue_packets={}", state.queue_packets.map_or_else(none, |packets| packets.to_string())),
+        format!("mark={}", state.mark.map_or_else(none, time)),
         state.police.map_or_else(
             || "police=none".into(),
             |policer| format!("police={}/{}B", rate(policer.rate_bps), policer.burst_bytes),

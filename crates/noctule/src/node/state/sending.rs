@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use noctule_discovery::{Destination, EndpointId, NodeId};
-use noctule_prrt::{Class, Outgoing};
+use noctule_prrt::{Class, Ecn, Outgoing};
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
@@ -67,7 +67,7 @@ impl State {
         })
     }
 
-    /// The next datagram to send, sealed, with its mark in `dscp`: what keeps nodes together goes first, then samples, nodes in turns; of long samples
+    /// The next datagram to send, sealed, with its marks in `octet`: what keeps nodes together goes first, then samples, nodes in turns; of long samples
     /// without a deadline nothing, if `only_urgent`.
     pub(in crate::node) fn poll_transmit(
         &mut self,
@@ -77,24 +77,24 @@ impl State {
     ) -> Option<To> {
         if let Some((to, bytes)) = self.envelope.poll_transmit().or_else(|| self.send_queue.pop_front()) {
             *out = bytes;
-            self.dscp = 0;
+            self.octet = 0;
             return Some(To::One(to));
         }
         loop {
             self.envelope.begin(out);
             let begins = out.len();
             if let Some(to) = self.poll_discovery(now, out) {
-                self.dscp = dscp::dscp(&out[begins..]);
+                self.octet = dscp::octet(&out[begins..], Ecn::NotCapable);
                 self.envelope.seal_for_all(out);
                 return Some(to);
             }
             if let Some(to) = self.poll_groups(now, out) {
-                self.dscp = dscp::dscp(&out[begins..]);
+                self.octet = dscp::octet(&out[begins..], Ecn::NotCapable);
                 self.envelope.seal_for_group(out);
                 return Some(to);
             }
             let to = self.poll_remotes(now, only_urgent, out)?;
-            self.dscp = dscp::dscp(&out[begins..]);
+            self.octet = dscp::octet(&out[begins..], Ecn::from_bits(self.octet));
             // The node that had its turn last. One that cannot open anything yet would only drop it: as good as lost.
             if self.envelope.seal_for(self.turn.0, out) {
                 return Some(to);
@@ -161,11 +161,16 @@ impl State {
         let remote = self.remotes.get_mut(&node)?;
         // Where it has shown that it receives.
         let locator = self.discovery.locator(node)?;
+        self.octet = Ecn::NotCapable.bits();
         if let Some(request) = remote.poll_request(local) {
             out.extend_from_slice(&request.encode());
             return Some(To::One(locator));
         }
-        remote.poll_transmit((now, only_urgent), out).then_some(To::One(locator))
+        if !remote.poll_transmit((now, only_urgent), out) {
+            return None;
+        }
+        self.octet = remote.ecn().bits();
+        Some(To::One(locator))
     }
 
     /// Whether a sample of several datagrams waits to be sent.

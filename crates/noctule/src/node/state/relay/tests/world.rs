@@ -431,7 +431,7 @@ impl World {
         let Some(member) = self.members.get_mut(&to) else { return };
         match arrival {
             Arrival::Datagram { from, via, mut bytes } => {
-                member.state.handle_datagram(&mut bytes, (from, via), None, now);
+                member.state.handle_datagram(&mut bytes, (from, via), (None, 0), now);
             }
             Arrival::Death { of } => {
                 member.forget(of);
