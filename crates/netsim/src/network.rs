@@ -28,6 +28,10 @@ pub const ROUNDS_MAX: usize = 10_000;
 /// Datagrams one node may send in one go; beyond that it is assumed never to end.
 pub const TRANSMISSIONS_MAX: usize = 100_000;
 
+/// Datagrams that one node takes before what they provoke is sent, as a program does that reads a socket: a link that keeps order lets
+/// hundreds arrive at one moment behind one that was delayed.
+pub const DELIVERIES_MAX: usize = 32;
+
 /// The name of a node on the network; at first its number. It can change, as an IP address can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address(pub u32);
@@ -235,12 +239,18 @@ impl<E: Endpoint> Network<E> {
         Err(Stuck::Transmissions { at: self.now, node: number })
     }
 
+    /// What has arrived, until one node has taken as much as it does in one go: what is left it takes after its answer.
     fn deliver_from(&mut self, sender: usize) {
         let from = self.nodes[sender].address;
+        let mut taken = vec![0; self.nodes.len()];
         while let Some(delivery) = self.nodes[sender].link.poll_deliver(self.now) {
             let receiver = &mut self.nodes[delivery.receiver];
             let now = receiver.local(self.now);
             receiver.endpoint.handle_datagram(now, from, &delivery.bytes);
+            taken[delivery.receiver] += 1;
+            if taken[delivery.receiver] == DELIVERIES_MAX {
+                return;
+            }
         }
     }
 
