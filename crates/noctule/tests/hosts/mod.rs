@@ -32,9 +32,10 @@ impl Host {
 
     /// What this host sends passes a rule of nftables; false, and why is said, where there are none.
     pub fn nft(&self, name: &str, rule: &str) -> bool {
-        let table = "table ip marks { chain out { type filter hook output priority 0; } }";
+        let chain = "add chain ip marks out { type filter hook output priority 0 ; }";
         let rule = format!("add rule ip marks out {rule}");
-        let done = self.run("nft", table).and_then(|()| self.run("nft", &rule));
+        let commands = ["add table ip marks", chain, &rule];
+        let done = commands.into_iter().try_for_each(|command| self.run("nft", command));
         done.inspect_err(|why| eprintln!("skipped, {name} needs nft: {why}")).is_ok()
     }
 
