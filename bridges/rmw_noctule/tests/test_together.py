@@ -32,7 +32,7 @@ def line_with(program: subprocess.Popen[str], wanted: str) -> str:
 
 
 def noctule(ros: dict[str, str], *words: str) -> str:
-    command = [str(NOCTULE), words[0], "--domain", ros["ROS_DOMAIN_ID"], *words[1:]]
+    command = [str(NOCTULE), *words, "--domain", ros["ROS_DOMAIN_ID"]]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
 
 

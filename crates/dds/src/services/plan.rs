@@ -39,6 +39,22 @@ pub struct ServiceRoute {
     pub direction: Direction,
 }
 
+impl ServiceRoute {
+    /// Whether a service that is open by this route serves as well for another one. A hash that is not known suits every client, and to
+    /// open the service anew because a client has named one, or has gone with it, would lose what is asked meanwhile.
+    pub fn serves_as(&self, wanted: &ServiceRoute) -> bool {
+        let suits = |open: &TypeRef, wanted: &TypeRef| {
+            open.name == wanted.name && (open.hash == wanted.hash || open.hash == 0 || wanted.hash == 0)
+        };
+        let types = (&self.types, &wanted.types);
+        self.service == wanted.service
+            && self.direction == wanted.direction
+            && self.rihs01 == wanted.rihs01
+            && suits(&types.0.request, &types.1.request)
+            && suits(&types.0.response, &types.1.response)
+    }
+}
+
 /// Service routes to open, and why the other services have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServicePlan {

@@ -76,6 +76,15 @@ fn a_client_of_the_bus_with_a_hash_of_the_types_finds_them_at_the_server() {
     let [route] = &plan.routes[..] else { panic!("{plan:?}") };
     assert_eq!((route.types.request.hash, route.types.response.hash), (7, 8));
     assert_eq!(route.direction, Direction::FromDds);
+    // What was open before the client came stays, and so when it goes; only another definition opens the service anew.
+    let alone = planned(&[in_dds(CYCLONE, 1, "/add")], &[]);
+    let [before] = &alone.routes[..] else { panic!("{alone:?}") };
+    assert!(before != route && before.serves_as(route) && route.serves_as(before));
+    let mut other = route.clone();
+    other.types.response.hash = 9;
+    assert!(!route.serves_as(&other) && before.serves_as(&other));
+    other = ServiceRoute { direction: Direction::ToDds, ..before.clone() };
+    assert!(!before.serves_as(&other));
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl ServiceRoutes {
 
     /// Closes what is not wanted any more, and opens what is. False if something of that failed, which may be tried again.
     pub(crate) fn follow(&mut self, wanted: &[ServiceRoute]) -> bool {
-        let wanted_as = |open: &OpenService| wanted.iter().any(|route| *route == *open.route);
+        let wanted_as = |open: &OpenService| wanted.iter().any(|route| open.route.serves_as(route));
         let gone: BTreeSet<String> =
             self.open.iter().filter(|(_, open)| !wanted_as(open)).map(|(name, _)| name.clone()).collect();
         for service in gone {
