@@ -20,8 +20,9 @@ use crate::{floors, options};
 const ROOM_WITHIN: Duration = Duration::from_secs(10);
 /// How long all nodes may take to find each other.
 const PARTNERS_WITHIN_NS: i64 = 10_000_000_000;
-/// Messages that a slow reader may be behind, at least.
+/// Messages that a slow reader may be behind, at least; `depth` says another number, to the most that the library has.
 const HISTORY: u32 = 8;
+const HISTORY_MAX: u32 = 65_535;
 const LARGE_BYTES: u64 = 64 << 20;
 const KEY_BYTES: usize = 32;
 /// Of a message only this much is read at either end, when it is read in place and not wholly touched.
@@ -82,8 +83,8 @@ impl Peer for Noctule {
         let node = builder.open().map_err(fault)?;
         let topic = |name: &String| format!("{}/{name}", open.session);
         let qos = qos(open)?;
-        let keep_all = (open.options.get("history").map(String::as_str) == Some("keep_all"))
-            .then(|| HISTORY.max(open.window));
+        let keep_all =
+            (open.options.get("history").map(String::as_str) == Some("keep_all")).then_some(qos.depth);
         let publisher = open.publish.as_ref().map(|name| {
             let builder = node.publisher(&topic(name)).qos(qos);
             let builder = keep_all.into_iter().fold(builder, PublisherBuilder::keep_all);
@@ -114,7 +115,7 @@ fn qos(open: &Open) -> Result<Qos, PeerError> {
         Some("1") => true,
         Some(other) => return Err(PeerError(format!("multicast {other}: say 1, or leave it out"))),
     };
-    let qos = Qos { depth: HISTORY.max(open.window), multicast, ..Qos::default() };
+    let qos = Qos { depth: depth(open)?, multicast, ..Qos::default() };
     match options::reliability(open)? {
         Reliability::BestEffort => Ok(qos),
         Reliability::Reliable if multicast => Err(PeerError(
@@ -133,6 +134,15 @@ fn qos(open: &Open) -> Result<Qos, PeerError> {
             let loss_ppm = (loss * 1e6).round() as u32;
             Ok(Qos { reliability, deadline: Some(Span::from_ns(deadline_ns)), loss_ppm, ..qos })
         }
+    }
+}
+
+/// Depth of the history: with keep all, what may be on its way before the publisher waits, so at least the rate times the round trip.
+fn depth(open: &Open) -> Result<u32, PeerError> {
+    match open.options.get("depth").map(|text| text.parse()) {
+        None => Ok(HISTORY.max(open.window)),
+        Some(Ok(depth)) if (1..=HISTORY_MAX).contains(&depth) => Ok(depth),
+        Some(_) => Err(PeerError(format!("depth: say a number of messages from 1 to {HISTORY_MAX}"))),
     }
 }
 

@@ -102,7 +102,8 @@ fn ring(drawn: &Drawn) -> Vec<(&'static str, String)> {
     let live = format!("latency_ms = \"{latency_ms}\"");
     let mut rows: Vec<(&str, String)> = vec![
         ("noctule", r#"reliability = "deadline_bound", loss = "0.0001""#.into()),
-        ("noctule", r#"reliability = "reliable", history = "keep_all""#.into()),
+        // As deep as those of DDS and of TCP's and QUIC's buffers are: 5 s at 200 Hz.
+        ("noctule", r#"reliability = "reliable", history = "keep_all", depth = "1000""#.into()),
         ("noctule", r#"reliability = "best_effort""#.into()),
         ("udp", String::new()),
     ];
