@@ -115,7 +115,7 @@ fn qos(open: &Open) -> Result<Qos, PeerError> {
         Some("1") => true,
         Some(other) => return Err(PeerError(format!("multicast {other}: say 1, or leave it out"))),
     };
-    let qos = Qos { depth: depth(open)?, multicast, ..Qos::default() };
+    let qos = Qos { depth: depth(open.options.get("depth"), open.window)?, multicast, ..Qos::default() };
     match options::reliability(open)? {
         Reliability::BestEffort => Ok(qos),
         Reliability::Reliable if multicast => Err(PeerError(
@@ -138,9 +138,9 @@ fn qos(open: &Open) -> Result<Qos, PeerError> {
 }
 
 /// Depth of the history: with keep all, what may be on its way before the publisher waits, so at least the rate times the round trip.
-fn depth(open: &Open) -> Result<u32, PeerError> {
-    match open.options.get("depth").map(|text| text.parse()) {
-        None => Ok(HISTORY.max(open.window)),
+fn depth(option: Option<&String>, window: u32) -> Result<u32, PeerError> {
+    match option.map(|text| text.parse()) {
+        None => Ok(HISTORY.max(window)),
         Some(Ok(depth)) if (1..=HISTORY_MAX).contains(&depth) => Ok(depth),
         Some(_) => Err(PeerError(format!("depth: say a number of messages from 1 to {HISTORY_MAX}"))),
     }
@@ -272,5 +272,20 @@ impl Ends {
 impl Drop for Ends {
     fn drop(&mut self) {
         std::hint::black_box(self.age_sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_history_is_as_deep_as_the_window_or_as_the_scenario_says() {
+        assert_eq!([depth(None, 1), depth(None, 100)], [Ok(HISTORY), Ok(100)]);
+        assert_eq!(depth(Some(&"1000".to_owned()), 1), Ok(1000));
+        for word in ["0", "65536", "-1", "many"] {
+            let refused = depth(Some(&word.to_owned()), 1).unwrap_err();
+            assert!(refused.0.contains("from 1 to 65535"), "{word}: {}", refused.0);
+        }
     }
 }
