@@ -98,7 +98,7 @@ def test_which_nodes_are_there_and_what_was_counted(domain):
         assert ("publisher", "seen", there.id) in [(e.kind, e.topic, e.node) for e in here.endpoints()]
         assert here.counters()["malformed"] == 0 and here.counters()["unacknowledged_bytes"] == 0
         publisher.publish(b"x")
-        assert publisher.counters() == {"published": 1, "given_up": 0, "deadline_missed": 0, "would_block": 0}
+        assert publisher.counters() == {"published": 1, "given_up": 0, "deadline_missed": 0, "would_block": 0, "held_up": 0}
         writer = here.publisher("typed", type_name="one")
         reader = here.subscriber("typed", type_name="other")
         while not any(kind == "mismatch" for kind, _ in notices):
