@@ -116,10 +116,10 @@ impl Program {
         self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
-    /// Resident memory.
+    /// Resident memory that belongs to no file: code that runs for the first time does not count.
     fn memory_kib(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
         line.split_whitespace().next()?.parse().ok()
     }
 
