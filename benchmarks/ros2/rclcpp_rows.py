@@ -6,7 +6,6 @@ Wants target/rclcpp_ends/ends, which rclcpp/CMakeLists.txt builds.
 
 import re
 import sys
-from contextlib import ExitStack
 
 from table import ENDS, PREFIX, ROOT, SHARE, World, hosts, last_json, until, want
 
@@ -151,19 +150,15 @@ def main() -> None:
     is_mixed = sys.argv[1] == "mixed"
     world = World(rmw="rmw_noctule" if is_mixed else sys.argv[1])
     only = sys.argv[2] if len(sys.argv) > 2 else ""
-    with hosts(), ExitStack() as stack:
+    with hosts():
         if is_mixed:
-            stack.enter_context(world.start("noctule gateway --dds 0"))
-            world.stays(5)
-        elif world.is_bridged:
-            stack.enter_context(world.start("noctule gateway --dds 0"))
-            stack.enter_context(world.start("noctule gateway --dds 7 --domain 0", host="b"))
-            world.stays(5)
-        for name, row in (MIXED if is_mixed else ROWS).items():
-            if only in name:
-                world.row(name, lambda row=row: row(world))
-    print(f"{world.ran - len(world.failed)} of {world.ran} rows work", file=sys.stderr)
-    sys.exit(f"failed: {world.failed}" if world.failed else 0)
+            with world.start("noctule gateway --dds 0"):
+                world.stays(5)
+                world.rows(MIXED, only)
+        else:
+            with world.gateways():
+                world.rows(ROWS, only)
+    world.finish()
 
 
 if __name__ == "__main__":

@@ -230,19 +230,12 @@ ROWS = {
 def main() -> None:
     world = World(rmw=sys.argv[1])
     only = sys.argv[2] if len(sys.argv) > 2 else ""
-    with hosts(), ExitStack() as stack:
+    with hosts():
         if FIRST.find(only) >= 0:
             world.row(FIRST, lambda: noctule_first(world))
-        if world.is_bridged:
-            # Domain 0 of DDS on host a, domain 7 of DDS on host b, one bus.
-            stack.enter_context(world.start("noctule gateway --dds 0"))
-            stack.enter_context(world.start("noctule gateway --dds 7 --domain 0", host="b"))
-            world.stays(5)
-        for name, row in ROWS.items():
-            if only in name:
-                world.row(name, lambda row=row: row(world))
-    print(f"{world.ran - len(world.failed)} of {world.ran} rows work", file=sys.stderr)
-    sys.exit(f"failed: {world.failed}" if world.failed else 0)
+        with world.gateways():
+            world.rows(ROWS, only)
+    world.finish()
 
 
 if __name__ == "__main__":

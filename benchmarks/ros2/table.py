@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -134,6 +134,28 @@ class World:
             self.failed.append(name)
         print(f"### {name}\n\n{verdict}{': ' if note else ''}{note}\n\n```text")
         print("\n".join(self.shown) + "\n```\n", flush=True)
+
+
+    @contextlib.contextmanager
+    def gateways(self) -> Iterator[None]:
+        """A gateway on each host, with domain 0 of DDS on host a, domain 7 on host b, and one bus; none without a bridge."""
+        with contextlib.ExitStack() as stack:
+            if self.is_bridged:
+                stack.enter_context(self.start("noctule gateway --dds 0"))
+                stack.enter_context(self.start("noctule gateway --dds 7 --domain 0", host="b"))
+                self.stays(5)
+            yield
+
+    def rows(self, rows: Mapping[str, Callable[["World"], str | None]], only: str) -> None:
+        """Runs those rows whose names have `only` in them."""
+        for name, row in rows.items():
+            if only in name:
+                self.row(name, lambda row=row: row(self))
+
+    def finish(self) -> None:
+        """Ends the program, with exit code 1 if a row failed."""
+        print(f"{self.ran - len(self.failed)} of {self.ran} rows work", file=sys.stderr)
+        sys.exit(f"failed: {self.failed}" if self.failed else 0)
 
 
 def stop(program: subprocess.Popen[bytes]) -> None:
