@@ -110,16 +110,17 @@ pub struct Delivered<'a> {
 
 /// Explicit congestion notification: the two bits of a datagram's IP header that a queue may change where it would otherwise drop (RFC 3168).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Ecn {
     /// Its sender takes no notice of marks; also where the host does not say.
     #[default]
-    NotCapable,
+    NotCapable = 0,
     /// ECT(1), which nothing here sends.
-    Capable1,
+    Capable1 = 1,
     /// ECT(0): a queue may mark it.
-    Capable0,
+    Capable0 = 2,
     /// CE: a queue has marked it.
-    Marked,
+    Marked = 3,
 }
 
 impl Ecn {
@@ -135,12 +136,7 @@ impl Ecn {
 
     /// Those bits.
     pub fn bits(self) -> u8 {
-        match self {
-            Ecn::NotCapable => 0,
-            Ecn::Capable1 => 1,
-            Ecn::Capable0 => 2,
-            Ecn::Marked => 3,
-        }
+        self as u8
     }
 }
 

@@ -163,14 +163,7 @@ mod tests {
         let domain = 3_800 + std::process::id() % 100;
         let settings = Settings { domain, localhost: true, peers, enclave, notify };
         let context = Context::new(settings).expect("a context");
-        let quality = Quality {
-            reliable: true,
-            transient_local: false,
-            keep_all: false,
-            depth: 10,
-            deadline: None,
-            lifespan: None,
-        };
+        let quality = Quality::DEFAULT;
         let (name, type_name) = ("/all", "std_msgs/msg/String");
         let topic =
             Topic { name, type_name, type_hash: 7, rihs01: None, quality, bytes_max: 0, is_plain: false };

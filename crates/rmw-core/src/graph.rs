@@ -151,14 +151,7 @@ mod tests {
 
     fn entry(name: &str, way: Way, topic: &str, type_name: &str) -> Entry {
         let node = NodeName { namespace: "/".into(), name: name.into(), enclave: "/".into() };
-        let quality = Quality {
-            reliable: true,
-            transient_local: false,
-            keep_all: false,
-            depth: 10,
-            deadline: None,
-            lifespan: None,
-        };
+        let quality = Quality::DEFAULT;
         let (topic, type_name) = (topic.to_owned(), type_name.to_owned());
         Entry { node, way, topic, type_name, type_hash: 0, rihs01: None, quality, gid: Gid::default() }
     }

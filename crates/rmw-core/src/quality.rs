@@ -32,6 +32,16 @@ pub struct Quality {
 }
 
 impl Quality {
+    /// ROS 2's own default, `rmw_qos_profile_default`: reliable, volatile, keep last 10.
+    pub const DEFAULT: Quality = Quality {
+        reliable: true,
+        transient_local: false,
+        keep_all: false,
+        depth: DEPTH_DEFAULT,
+        deadline: None,
+        lifespan: None,
+    };
+
     /// Depth that is kept.
     pub fn depth(&self) -> u32 {
         match self.depth {
@@ -110,14 +120,7 @@ impl Quality {
 mod tests {
     use super::*;
 
-    const DEFAULT: Quality = Quality {
-        reliable: true,
-        transient_local: false,
-        keep_all: false,
-        depth: 10,
-        deadline: None,
-        lifespan: None,
-    };
+    const DEFAULT: Quality = Quality::DEFAULT;
 
     #[test]
     fn the_history_of_an_endpoint_is_what_it_announces() {

@@ -22,14 +22,7 @@ use noctule_rmw_core::{
 /// For a machine under any load.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-const RELIABLE: Quality = Quality {
-    reliable: true,
-    transient_local: false,
-    keep_all: false,
-    depth: 10,
-    deadline: None,
-    lifespan: None,
-};
+const RELIABLE: Quality = Quality::DEFAULT;
 
 /// Another one for each test.
 fn domain() -> u32 {

@@ -299,25 +299,23 @@ mod tests {
         assert!(data + parity > 50.0, "{data}, {parity}");
     }
 
+    /// A path that lets at most so many datagrams a second through, and all from the twentieth second on.
+    fn recovering(most_per_s: f64) -> impl Fn(f64) -> f64 {
+        let second = std::cell::Cell::new(0);
+        move |sent| {
+            second.set(second.get() + 1);
+            if second.get() < 20 { sent.min(most_per_s) } else { sent }
+        }
+    }
+
     #[test]
     fn a_path_that_recovers_has_no_limit_in_the_end() {
-        let second = std::cell::Cell::new(0);
-        let passes = |sent: f64| {
-            second.set(second.get() + 1);
-            if second.get() < 20 { sent.min(100.0) } else { sent }
-        };
-        assert_eq!(after(60, passes).0, 200.0);
+        assert_eq!(after(60, recovering(100.0)).0, 200.0);
     }
 
     #[test]
     fn a_path_that_carried_next_to_nothing_and_recovers_has_no_limit_half_a_minute_later() {
-        let second = std::cell::Cell::new(0);
-        let passes = |sent: f64| {
-            second.set(second.get() + 1);
-            if second.get() < 20 { sent.min(4.0) } else { sent }
-        };
-        assert!(after(19, passes).0 < 20.0, "it is limited");
-        second.set(0);
-        assert_eq!(after(50, passes).0, 200.0);
+        assert!(after(19, recovering(4.0)).0 < 20.0, "it is limited");
+        assert_eq!(after(50, recovering(4.0)).0, 200.0);
     }
 }

@@ -93,8 +93,8 @@ impl State {
                 self.envelope.seal_for_group(out);
                 return Some(to);
             }
-            let to = self.poll_remotes(now, only_urgent, out)?;
-            self.octet = dscp::octet(&out[begins..], Ecn::from_bits(self.octet));
+            let (to, ecn) = self.poll_remotes(now, only_urgent, out)?;
+            self.octet = dscp::octet(&out[begins..], ecn);
             // The node that had its turn last. One that cannot open anything yet would only drop it: as good as lost.
             if self.envelope.seal_for(self.turn.0, out) {
                 return Some(to);
@@ -118,7 +118,7 @@ impl State {
     }
 
     /// The next datagram for a node of another host; after [`TURN_DATAGRAMS`] it is the next node's turn.
-    fn poll_remotes(&mut self, now: Instant<Raw>, only_urgent: bool, out: &mut Vec<u8>) -> Option<To> {
+    fn poll_remotes(&mut self, now: Instant<Raw>, only_urgent: bool, out: &mut Vec<u8>) -> Option<(To, Ecn)> {
         let (first, left) = self.turn;
         if self.remotes.len() == 1 {
             let node = *self.remotes.keys().next()?;
@@ -142,9 +142,9 @@ impl State {
             if has_wrapped && behind.is_some_and(|behind| node >= behind) {
                 return None;
             }
-            if let Some(to) = self.poll_remote(node, (now, only_urgent), out) {
+            if let Some(sent) = self.poll_remote(node, (now, only_urgent), out) {
                 self.turn = if node == first && left > 0 { (node, left - 1) } else { (node, TURN_DATAGRAMS) };
-                return Some(to);
+                return Some(sent);
             }
             let after = (Bound::Excluded(node), Bound::Unbounded);
             next = self.remotes.range(after).map(|(node, _)| *node).next();
@@ -156,21 +156,16 @@ impl State {
         node: NodeId,
         (now, only_urgent): (Instant<Raw>, bool),
         out: &mut Vec<u8>,
-    ) -> Option<To> {
+    ) -> Option<(To, Ecn)> {
         let local = self.clock.at(now);
         let remote = self.remotes.get_mut(&node)?;
         // Where it has shown that it receives.
         let locator = self.discovery.locator(node)?;
-        self.octet = Ecn::NotCapable.bits();
         if let Some(request) = remote.poll_request(local) {
             out.extend_from_slice(&request.encode());
-            return Some(To::One(locator));
+            return Some((To::One(locator), Ecn::NotCapable));
         }
-        if !remote.poll_transmit((now, only_urgent), out) {
-            return None;
-        }
-        self.octet = remote.ecn().bits();
-        Some(To::One(locator))
+        remote.poll_transmit((now, only_urgent), out).then(|| (To::One(locator), remote.ecn()))
     }
 
     /// Whether a sample of several datagrams waits to be sent.

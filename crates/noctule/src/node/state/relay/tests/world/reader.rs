@@ -41,24 +41,17 @@ impl Reader {
         self.sources.missed_unsaid()
     }
 
+    /// Takes what there is, which must come in order with nothing missing that is not counted.
     pub(in crate::node::state::relay::tests) fn take(&mut self, seed: u64) {
-        let changes = std::mem::take(&mut *self.topic.changes.lock().unwrap());
-        changes.into_iter().for_each(|change| self.sources.apply(change));
-        loop {
-            match self.sources.next(&mut Source::take).unwrap() {
-                Some((_, sample, bytes)) => {
-                    let Bytes::Copied(bytes) = bytes else { panic!("seed {seed}: lent without pins") };
-                    let number = u64::from_le_bytes(bytes.try_into().unwrap());
-                    assert_eq!(sample.number, number, "seed {seed}");
-                    assert!(number > self.last, "seed {seed}: {number} after {}", self.last);
-                    if self.last > 0 {
-                        assert_eq!(sample.missed, number - self.last - 1, "seed {seed}");
-                    }
-                    (self.last, self.missed) = (number, self.missed + sample.missed);
-                }
-                None if self.sources.retire() => {}
-                None => return,
+        let (mut last, mut all_missed) = (self.last, self.missed);
+        self.take_each(&mut |_, (place, missed), number| {
+            assert_eq!(place, number, "seed {seed}");
+            assert!(number > last, "seed {seed}: {number} after {last}");
+            if last > 0 {
+                assert_eq!(missed, number - last - 1, "seed {seed}");
             }
-        }
+            (last, all_missed) = (number, all_missed + missed);
+        });
+        (self.last, self.missed) = (last, all_missed);
     }
 }
