@@ -7,7 +7,7 @@
 //!
 //! # Approach
 //!
-//! - [`behind`]: the nodes of ROS 2 behind each bridge, as bridges tell each other.
+//! - [`behind`]: the nodes of ROS 2 behind each bridge, as bridges announce them to each other.
 //! - [`names`]: of topics, types and nodes on the bus and in DDS and ROS 2.
 //! - [`rules`]: which topics are exchanged, by name.
 //! - [`ages`]: a time of day at another program → a time of the node's clock, and what is proven of it.

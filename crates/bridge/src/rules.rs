@@ -5,7 +5,7 @@ use crate::behind;
 /// Topics that are never exchanged: ROS 2's own list of the participants of DDS, which names endpoints that the other
 /// side does not have, and requests and replies, which pass as services do.
 /// Neither are the topics on which ROS 2 Lyrical passes buffers between its own processes: while a topic has a reader that
-/// knows nothing of them, its samples come on the topic itself. Nor is what bridges tell each other.
+/// knows nothing of them, its samples come on the topic itself. Nor are the lists that bridges announce to each other.
 const NEVER: [&str; 6] = ["ros_discovery_info", behind::TOPIC, "rq/*", "rr/*", "*/_buf_cpu", "*/_buf/*"];
 
 /// Names that are exchanged, and names that are not. `*` matches any number of characters, `/` too.

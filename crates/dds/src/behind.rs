@@ -10,25 +10,25 @@ use noctule_bridge::orders::{Order, Orders};
 
 use crate::shared::{RouteError, Shared};
 
-/// What is said and heard of nodes behind bridges.
+/// The list that this bridge publishes, and those that it receives.
 pub(crate) struct Behind {
     shared: Arc<Shared>,
     publisher: TypedPublisher<NodesBehind>,
-    /// What was published last.
-    said: Option<NodesBehind>,
-    heard: Arc<Heard>,
-    /// Of the thread that hears; it ends when dropped.
+    /// The list published last.
+    published: Option<NodesBehind>,
+    received: Arc<Received>,
+    /// Thread that receives lists; it ends when dropped.
     _lane: Lane<TypedSubscriber<NodesBehind>>,
 }
 
 /// Lists of others.
 #[derive(Default)]
-struct Heard {
+struct Received {
     known: Mutex<KnownBehind>,
     is_new: AtomicBool,
 }
 
-impl Heard {
+impl Received {
     fn lock(&self) -> MutexGuard<'_, KnownBehind> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -37,18 +37,18 @@ impl Heard {
 impl Behind {
     pub(crate) fn open(shared: &Arc<Shared>) -> Result<Behind, RouteError> {
         let publisher = behind::publisher(&shared.node)?;
-        let heard = Arc::<Heard>::default();
-        let (theirs, lists) = (Arc::clone(shared), Arc::clone(&heard));
+        let received = Arc::<Received>::default();
+        let (theirs, lists) = (Arc::clone(shared), Arc::clone(&received));
         let mut lane =
-            Lane::start("noctule-dds-nod", move |set, orders| hear(set, &orders, &theirs, &lists))?;
+            Lane::start("noctule-dds-nod", move |set, orders| receive(set, &orders, &theirs, &lists))?;
         lane.add(0, behind::subscriber(&shared.node)?);
-        Ok(Behind { shared: Arc::clone(shared), publisher, said: None, heard, _lane: lane })
+        Ok(Behind { shared: Arc::clone(shared), publisher, published: None, received, _lane: lane })
     }
 
     /// Publishes the list if it is another than the last one.
-    pub(crate) fn say(&mut self, nodes: Vec<NodeBehind>) {
+    pub(crate) fn publish(&mut self, nodes: Vec<NodeBehind>) {
         let list = NodesBehind::of(nodes);
-        if self.said.as_ref() == Some(&list) {
+        if self.published.as_ref() == Some(&list) {
             return;
         }
         if list.left_out > 0 {
@@ -59,7 +59,7 @@ impl Behind {
             ));
         }
         match self.publisher.publish(&list) {
-            Ok(()) => self.said = Some(list),
+            Ok(()) => self.published = Some(list),
             Err(error) => {
                 self.shared
                     .notice_once(&format!("nodes of ROS 2 are not shown behind other bridges: {error}"));
@@ -69,25 +69,30 @@ impl Behind {
 
     /// Whether there is something else than at the last call. Bridges that are gone are forgotten.
     pub(crate) fn has_news(&self) -> bool {
-        let mut known = self.heard.lock();
+        let mut known = self.received.lock();
         // Read after the lists were taken: whose list is here has been in discovery.
         let there = self.shared.node.endpoints();
         let is_there =
             |bridge| there.iter().any(|known| known.node == bridge && known.endpoint.topic == TOPIC);
         let has_gone = known.retain(is_there);
-        self.heard.is_new.swap(false, Ordering::AcqRel) | has_gone
+        self.received.is_new.swap(false, Ordering::AcqRel) | has_gone
     }
 
     /// Nodes behind bridges that join other networks than this one.
     pub(crate) fn nodes(&self) -> Vec<NodeBehind> {
-        let known = self.heard.lock();
+        let known = self.received.lock();
         let foreign = known.by_bridge().filter(|(bridge, _)| !self.shared.is_sibling_node(*bridge));
         foreign.map(|(_, node)| node.clone()).collect()
     }
 }
 
 /// Takes lists until it is to end, and wakes the planning thread for each that is another.
-fn hear(mut set: WaitSet, orders: &Orders<TypedSubscriber<NodesBehind>>, shared: &Shared, heard: &Heard) {
+fn receive(
+    mut set: WaitSet,
+    orders: &Orders<TypedSubscriber<NodesBehind>>,
+    shared: &Shared,
+    received: &Received,
+) {
     let mut subscribers = Vec::new();
     loop {
         while let Some(order) = orders.pop() {
@@ -102,7 +107,7 @@ fn hear(mut set: WaitSet, orders: &Orders<TypedSubscriber<NodesBehind>>, shared:
             }
         }
         set.wait(&mut subscribers, None);
-        let mut known = heard.lock();
+        let mut known = received.lock();
         let (before, mut is_new) = (known.refused(), false);
         subscribers.iter_mut().for_each(|subscriber| is_new |= known.take(subscriber));
         let refused = known.refused() - before;
@@ -113,7 +118,7 @@ fn hear(mut set: WaitSet, orders: &Orders<TypedSubscriber<NodesBehind>>, shared:
             ));
         }
         if is_new {
-            heard.is_new.store(true, Ordering::Release);
+            received.is_new.store(true, Ordering::Release);
             shared.news.wake();
         }
     }

@@ -331,7 +331,7 @@ impl Planner {
             true => by_names(self.graph.nodes(is_foreign), &self.seen.dds),
             false => Vec::new(),
         };
-        self.behind.say(nodes);
+        self.behind.publish(nodes);
     }
 
     /// Nodes of the bus with the bridge's endpoints that represent theirs, without the bridges' nodes.

@@ -397,7 +397,7 @@ impl SentPackets {
         true
     }
 
-    /// What goes out from now on takes another way.
+    /// Packets take another path from now on.
     pub(crate) fn handle_new_path(&mut self, now: Instant<Local>) {
         self.path_mtu.restart(now);
         self.ecn.restart(self.next_number());

@@ -55,7 +55,7 @@ const LANES_MAX: usize = 64;
 pub(crate) type Start =
     Box<dyn Fn(Arc<Door>, usize) -> io::Result<(Arc<LaneDoor>, JoinHandle<()>)> + Send + Sync>;
 
-/// What receives, by a number.
+/// A task and its number.
 pub(crate) struct Numbered {
     pub(crate) number: u64,
     pub(crate) task: Box<dyn Task>,
@@ -111,7 +111,7 @@ impl LaneDoor {
         lock(&self.orders).as_mut().and_then(VecDeque::pop_front)
     }
 
-    /// Nobody obeys any more.
+    /// The lane has ended: orders are refused from now on.
     pub(crate) fn shut(&self) {
         let left = lock(&self.orders).take();
         // Not under the lock: what is dropped may give orders.
@@ -129,7 +129,7 @@ impl LaneDoor {
         }
     }
 
-    /// Gives the order back if nobody obeys any more. What waits for it learns of the end when it is dropped.
+    /// Gives the order back if the lane has ended. A thread that waits for its result is released when it is dropped.
     fn order(&self, order: Order) -> Option<Order> {
         match &mut *lock(&self.orders) {
             Some(orders) => orders.push_back(order),
@@ -166,7 +166,7 @@ struct Lane {
 }
 
 impl Lanes {
-    /// To the lane of its task. Gives back what nobody obeys: it must be dropped without the lock, for that may give orders.
+    /// To the lane of its task. Gives back an order whose lane has ended: it must be dropped without the lock, for that may give orders.
     fn order(&mut self, order: Order) -> Option<Order> {
         let home = order.number().and_then(|number| self.homes.get(&number).copied());
         match home.and_then(|at| self.open.get(at)).filter(|_| !self.has_ended) {

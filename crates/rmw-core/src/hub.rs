@@ -23,9 +23,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// Deadlines are looked at no more often than this.
 const DEADLINE_MIN: Duration = Duration::from_millis(1);
 
-/// Words that the kernel waits for at once: one of the lane, one of each task, and one of each publisher that a task hears.
+/// Words that the kernel waits for at once: one of the lane, one of each task, and one of each publisher that a task receives from.
 const WORDS_MAX: usize = 128;
-/// What a lane keeps when it gives tasks away, so that the next publisher finds room.
+/// Words that a lane keeps when it gives tasks away, so that the next publisher finds room.
 const WORDS_KEPT: usize = 96;
 
 /// The hub of a context; dropping it ends its threads.

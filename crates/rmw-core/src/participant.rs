@@ -182,7 +182,7 @@ impl Registry {
         self.participants().iter().any(|own| own.node.id() == node)
     }
 
-    /// What other contexts and processes have open.
+    /// Endpoints that other contexts and processes have open.
     pub(crate) fn known(&self) -> Vec<KnownEndpoint> {
         let participants = self.participants();
         let Some(viewer) = participants.first() else { return Vec::new() };

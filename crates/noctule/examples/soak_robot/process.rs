@@ -348,7 +348,7 @@ impl Seen {
         (decided..=self.last).filter(|number| !self.recent.contains_key(number)).count() as u64
     }
 
-    /// What is known of a writer of which samples are in no counter.
+    /// Description of a writer of which samples are in no counter.
     fn story(&self, publisher: NodeId) -> Option<String> {
         let (lacking, undecided) = (self.lacking(), self.undecided());
         let newest = self.first.max(self.last.saturating_sub(4_000))..=self.last;

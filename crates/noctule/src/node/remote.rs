@@ -354,7 +354,7 @@ impl Remote {
         newer
     }
 
-    /// What the IP header of the link's datagrams is to say.
+    /// ECN bits for the IP header of the link's datagrams.
     pub(super) fn ecn(&self) -> Ecn {
         self.link.ecn()
     }

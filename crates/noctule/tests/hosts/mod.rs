@@ -30,7 +30,7 @@ impl Host {
         self.run("tc", &limit).unwrap();
     }
 
-    /// What this host sends passes a rule of nftables; false, and why is said, where there are none.
+    /// Passes datagrams that this host sends through a rule of nftables; false, with the reason printed, where there are none.
     pub fn nft(&self, name: &str, rule: &str) -> bool {
         let chain = "add chain ip marks out { type filter hook output priority 0 ; }";
         let rule = format!("add rule ip marks out {rule}");

@@ -12,7 +12,7 @@ use crate::swarm_key::SwarmKey;
 const INTERVAL: Span = Span::from_ms(20);
 const DEADLINE: Span = Span::from_ms(200);
 const READERS: usize = 3;
-/// What the topic is, and whether it is multicast.
+/// Reliability of the topic, and whether it is multicast.
 const KINDS: [(Reliability, bool); 5] = [
     (Reliability::DeadlineBound, false),
     (Reliability::DeadlineBound, true),
@@ -21,7 +21,7 @@ const KINDS: [(Reliability, bool); 5] = [
     (Reliability::Reliable, false),
 ];
 
-/// What has come to one reader from one life of the writer.
+/// Samples that one reader has received from one life of the writer.
 #[derive(Debug, Default)]
 struct Tally {
     /// The library's number of the first; its count begins there.
