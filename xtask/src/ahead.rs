@@ -2,9 +2,10 @@
 //! priority.
 
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 
 use crate::{c_library, generated, programs, python, shell};
 
@@ -13,16 +14,27 @@ const LOG: &str = "target/ahead.log";
 /// The process group of the builds.
 static GROUP: OnceLock<u32> = OnceLock::new();
 
-/// Starts the builds with optimisation, in the order in which the steps need them, and returns. A step that needs one runs the same line: it
-/// waits for Cargo's lock and finds it done. What fails here fails there, too, and is shown there.
-pub fn start() -> Result<(), String> {
+/// Whether each build that has ended was a success, in their order.
+struct Progress {
+    successes: Vec<bool>,
+    has_ended: bool,
+}
+
+static PROGRESS: Mutex<Progress> = Mutex::new(Progress { successes: Vec::new(), has_ended: false });
+static CHANGED: Condvar = Condvar::new();
+
+/// The builds with optimisation, in the order in which the steps need them.
+fn builds() -> [String; 5] {
     let [library, generator] = c_library::BUILDS;
-    let wheel = python::build_into("target/ahead");
-    let builds = [library, generator, &wheel, generated::BUILD_EXAMPLES, programs::BUILD_RELEASE];
-    let lines: String = builds.map(|line| format!("({line}); ")).concat();
+    [library, generator, python::BUILD, generated::BUILD_EXAMPLES, programs::BUILD_RELEASE].map(str::to_owned)
+}
+
+/// Starts the builds and returns. What fails here runs again in the step that needs it, and is shown there.
+pub fn start() -> Result<(), String> {
+    // Each line of the output is the exit code of a build.
+    let lines: String = builds().iter().map(|line| format!("({line}) >&2; echo $?; ")).collect();
     let log = shell::root().join(LOG);
     let log = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
-    let errors = log.try_clone().map_err(|error| format!("{LOG}: {error}"))?;
     println!("what later steps need is compiled meanwhile; {LOG} has its output");
     // A group of its own, so that its priority can be raised; it ends with this program all the same.
     let mut command = Command::new("setpriv");
@@ -31,11 +43,41 @@ pub fn start() -> Result<(), String> {
         .arg(format!("trap 'trap - TERM; kill 0' TERM; {{ {lines} }} & wait"))
         .current_dir(shell::root())
         .process_group(0);
-    command.stdin(Stdio::null()).stdout(log).stderr(errors);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     // Not waited for: the last step that needs a build ends after it.
-    let child = command.spawn().map_err(|error| format!("cannot start setpriv: {error}"))?;
+    let mut child = command.spawn().map_err(|error| format!("cannot start setpriv: {error}"))?;
+    let codes = child.stdout.take().ok_or("setpriv has no standard output")?;
+    std::thread::spawn(move || follow(codes));
     let _ = GROUP.set(child.id());
     Ok(())
+}
+
+/// Notes the exit codes as they come.
+fn follow(codes: ChildStdout) {
+    let change = |change: &dyn Fn(&mut Progress)| {
+        change(&mut PROGRESS.lock().unwrap_or_else(PoisonError::into_inner));
+        CHANGED.notify_all();
+    };
+    for code in BufReader::new(codes).lines().map_while(Result::ok) {
+        change(&|progress| progress.successes.push(code == "0"));
+    }
+    change(&|progress| progress.has_ended = true);
+}
+
+/// Builds with this command line. If that is done ahead, this waits for it, and not for Cargo's lock, which the builds behind it take.
+pub fn build(line: &str) -> Result<(), String> {
+    let place = builds().iter().position(|build| build == line).filter(|_| GROUP.get().is_some());
+    let Some(place) = place else { return shell::run(line) };
+    let progress = PROGRESS.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_open = |progress: &mut Progress| progress.successes.len() <= place && !progress.has_ended;
+    let progress = CHANGED.wait_while(progress, is_open).unwrap_or_else(PoisonError::into_inner);
+    let is_done = progress.successes.get(place) == Some(&true);
+    drop(progress);
+    if is_done {
+        println!("$ {line} # done ahead");
+        return Ok(());
+    }
+    shell::run(line)
 }
 
 /// From here on steps wait for the builds, which other programs of this machine must not starve.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{setup, shell};
+use crate::{ahead, setup, shell};
 
 /// The interface's number, as in the build script of `noctule-ffi`: programs look for this file.
 const LIBRARY: &str = "libnoctule.so.0";
@@ -20,7 +20,7 @@ pub const BUILDS: [&str; 2] = [
 /// Builds the library and installs it: headers, libraries, CMake package, pkg-config file. The
 /// installed folder may be moved.
 pub fn install(prefix: &Path) -> Result<(), String> {
-    BUILDS.into_iter().try_for_each(shell::run)?;
+    BUILDS.into_iter().try_for_each(ahead::build)?;
     let root = shell::root();
     let built = root.join("target/release");
     let (headers, libraries) = (prefix.join("include/noctule"), prefix.join("lib"));

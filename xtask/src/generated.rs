@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{c_library, python, shell};
+use crate::{ahead, c_library, python, shell};
 
 mod page;
 pub mod robot;
@@ -35,7 +35,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Builds the programs by cargo, CMake and `python -m noctule.gen`, and lets them meet in a network namespace of their own.
 pub fn run() -> Result<(), String> {
-    shell::run(BUILD_EXAMPLES)?;
+    ahead::build(BUILD_EXAMPLES)?;
     python::install()?;
     c_library::install(&c_library::prefix())?;
     values::of_the_harness()?;

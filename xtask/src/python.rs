@@ -1,6 +1,8 @@
 //! The Python package: built, installed into an environment of its own, tested, its types checked.
 
-use crate::{programs, shell};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::{ahead, programs, shell};
 
 const VENV: &str = ".venv";
 const PACKAGES: &str = "cbor2==6.2.1 cryptography==48.0.0 flatbuffers==25.12.19 maturin==1.16.0 msgpack==1.2.4 mypy==2.4.1 \
@@ -42,19 +44,21 @@ pub fn second_implementation() -> Result<(), String> {
     ))
 }
 
-/// The line that builds the wheel into this folder below the root.
-pub fn build_into(folder: &str) -> String {
-    format!(
-        "cd python && ../{VENV}/bin/maturin build --release --locked --quiet --interpreter ../{VENV}/bin/python --out ../{folder}"
-    )
-}
+/// The line that builds the wheel.
+pub const BUILD: &str = "rm -rf target/wheel && cd python && \
+     ../.venv/bin/maturin build --release --locked --quiet --interpreter ../.venv/bin/python --out ../target/wheel";
 
-/// Builds the wheel and installs it.
+/// Builds the wheel and installs it, once in a run.
 pub fn install() -> Result<(), String> {
+    static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
+    if IS_INSTALLED.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     setup()?;
-    shell::run("rm -rf python/dist")?;
-    shell::run(&build_into("python/dist"))?;
+    ahead::build(BUILD)?;
     shell::run(&format!(
-        "{VENV}/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-index --force-reinstall python/dist/*.whl"
-    ))
+        "{VENV}/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-index --force-reinstall target/wheel/*.whl"
+    ))?;
+    IS_INSTALLED.store(true, Ordering::Relaxed);
+    Ok(())
 }

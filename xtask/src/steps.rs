@@ -40,7 +40,7 @@ const TEST: &[Step] = &[
     ("second implementation", python::second_implementation),
     ("generated endpoints", generated::run),
     ("simulink", generated::simulink::run),
-    ("release build", || shell::run(programs::BUILD_RELEASE)),
+    ("release build", || ahead::build(programs::BUILD_RELEASE)),
     ("240 topics", generated::robot::run),
     ("peers speak the protocol", conformance),
     ("peers in the lab", || {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::page;
 use super::simulink::{OCTAVE, has_octave, mex};
-use crate::{c_library, microcontroller, programs, python, shell};
+use crate::{ahead, c_library, microcontroller, programs, python, shell};
 
 const TOPICS: usize = 240;
 /// Those that read something, and how many topics each.
@@ -30,8 +30,8 @@ const WATCH_S: u32 = 10;
 /// Builds the programs and lets them run in a network namespace of their own.
 pub fn run() -> Result<(), String> {
     // Both as other steps of `test` build them, so that nothing is compiled for this one alone.
-    shell::run(super::BUILD_EXAMPLES)?;
-    shell::run(programs::BUILD_RELEASE)?;
+    ahead::build(super::BUILD_EXAMPLES)?;
+    ahead::build(programs::BUILD_RELEASE)?;
     python::install()?;
     c_library::install(&c_library::prefix())?;
     let (folder, prefix) = (folder(), c_library::prefix());
