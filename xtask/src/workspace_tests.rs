@@ -16,10 +16,14 @@ pub fn run() -> Result<(), String> {
     if programs.is_empty() {
         return Err(format!("`{COMPILE}` compiled no test"));
     }
+    let is_root = shell::output("id -u").is_some_and(|id| id == "0");
     let tests = lanes::side_by_side(&programs, |program| {
         let folder = program.manifest.parent().unwrap_or(Path::new("."));
         // As Cargo would: a test may look for its files.
         let line = format!("CARGO_MANIFEST_DIR='{}' '{}'", folder.display(), program.executable);
+        // Domains and ports of other tests, and of other checkouts, are in other networks.
+        let line =
+            if is_root { format!("unshare --net bash -c \"ip link set lo up && {line}\"") } else { line };
         shell::run_whole(folder, &line)
     });
     let documentation = shell::run("cargo test --workspace --doc --quiet");

@@ -22,7 +22,7 @@ fn every_peer_of_a_line_carries_every_message_there_and_back() {
         link = "serial"
         payload_bytes = 32
         rate_hz = 40
-        seconds = 1
+        seconds = 60
         deadline_us = 1e6
         placement = "free"
         options = { baud = 460800 }
@@ -60,7 +60,7 @@ fn both_ways_of_a_board_whose_clock_is_off_carry_a_bound_that_holds() {
             clocks = {clocks}
             payload_bytes = 115
             rate_hz = 40
-            seconds = 1
+            seconds = 60
             placement = "free"
             options = {{ baud = 921600, board = {board} }}
             "#
@@ -90,7 +90,7 @@ fn a_board_with_several_topics_loses_nothing_between_them() {
         mode = "one_way"
         payload_bytes = 64
         rate_hz = 60
-        seconds = 1
+        seconds = 60
         placement = "free"
         options = { baud = 921600, board = [0, 1], topics = 7, reliability = "reliable" }
         "#,

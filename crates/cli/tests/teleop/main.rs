@@ -129,7 +129,9 @@ fn dragging_a_square_moves_the_arm_and_bad_days_turn_the_page_red() {
     pointer.press_anew(&mut page);
     red_within_the_deadline(&mut page, &running);
     let banner = page.value("document.getElementById('banner').textContent");
-    assert!(banner.as_str().unwrap().contains("no command arrived within the deadline"), "{banner}");
+    // On a busy machine the loop itself may stall first.
+    let reasons = ["no command arrived within the deadline", "the control loop stalled"];
+    assert!(reasons.iter().any(|reason| banner.as_str().unwrap().contains(reason)), "{banner}");
     page.screenshot(&pictures().join("teleop-stopped.png"));
     kill(running.controller);
     page.until("document.getElementById('banner').textContent.includes('silent')");
