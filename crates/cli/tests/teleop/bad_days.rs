@@ -101,10 +101,33 @@ impl Arm {
         self.lost = 0;
     }
 
-    /// Engaged and in motion; a stop on the way there, by a busy machine, is not what is tested.
-    fn until_moving(&mut self) {
-        self.until("engaged and moving", |state| state.mode == ENGAGED && speed(state) > 0.05);
-        self.forget();
+    /// Starts a master with these arguments, and waits until `is_there` of the state before and the newest. A busy machine may stall the
+    /// loop on the way, which stops the arm, and nobody presses again: another master begins anew.
+    pub(crate) fn moved_by(
+        &mut self,
+        domain: u32,
+        arguments: &[&str],
+        is_there: impl Fn(&ArmState, &ArmState) -> bool,
+    ) -> Process {
+        let stalls = |state: &ArmState| state.rules[Rule::LoopStalled as usize];
+        for _ in 0..20 {
+            let begin = self.next();
+            let master = Process::start("master", domain, arguments);
+            let ended = self.until("moved, or stopped by a stall", |state| {
+                state.mode == STOPPED && stalls(state) > stalls(&begin)
+                    || state.mode == ENGAGED && is_there(&begin, state)
+            });
+            if ended.mode == ENGAGED {
+                self.forget();
+                return master;
+            }
+        }
+        panic!("the loop stalled each time");
+    }
+
+    /// Starts a master whose operator draws a figure, and waits until the arm moves.
+    fn moved_by_a_figure(&mut self, domain: u32) -> Process {
+        self.moved_by(domain, &["--operator", "figure"], |_, state| speed(state) > 0.05)
     }
 
     /// Waits for the standstill and checks that it came in time and stays. A busy machine can stall the loop before `expected` is
@@ -171,8 +194,7 @@ fn speed(state: &ArmState) -> f64 {
 fn a_killed_master_stops_the_arm_within_the_deadline() {
     let _alone = alone();
     let mut arm = Arm::start(4_431);
-    let master = Process::start("master", 4_431, &["--operator", "figure"]);
-    arm.until_moving();
+    let master = arm.moved_by_a_figure(4_431);
     kill(master.pid());
     arm.until_at_rest(Rule::CommandTooOld);
 }
@@ -181,8 +203,7 @@ fn a_killed_master_stops_the_arm_within_the_deadline() {
 fn a_silent_master_that_comes_back_moves_nothing() {
     let _alone = alone();
     let mut arm = Arm::start(4_432);
-    let master = Process::start("master", 4_432, &["--operator", "figure"]);
-    arm.until_moving();
+    let master = arm.moved_by_a_figure(4_432);
     master.signal("STOP");
     arm.until_at_rest(Rule::CommandTooOld);
     master.signal("CONT");
@@ -196,8 +217,7 @@ fn a_silent_master_that_comes_back_moves_nothing() {
 fn a_controller_that_stalls_stops_and_names_it() {
     let _alone = alone();
     let mut arm = Arm::start(4_433);
-    let _master = Process::start("master", 4_433, &["--operator", "figure"]);
-    arm.until_moving();
+    let _master = arm.moved_by_a_figure(4_433);
     arm.controller.signal("STOP");
     // The fault itself: 100 ms without a period.
     noctule_sys::clock::sleep_until(noctule_sys::clock::now_ns() + 100_000_000);
@@ -213,8 +233,7 @@ fn a_controller_that_stalls_stops_and_names_it() {
 fn a_killed_controller_comes_back_at_rest() {
     let _alone = alone();
     let mut arm = Arm::start(4_434);
-    let _master = Process::start("master", 4_434, &["--operator", "figure"]);
-    arm.until_moving();
+    let _master = arm.moved_by_a_figure(4_434);
     kill(arm.controller.pid());
     arm.forget();
     arm.controller = Process::start("controller", 4_434, &["--deadline", "300ms"]);

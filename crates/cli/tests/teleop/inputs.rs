@@ -6,7 +6,6 @@ use std::process::Command;
 
 use noctule_arm::validate::Rule;
 use noctule_sys::clock::realtime_ns;
-use noctule_teleop::messages::ArmState;
 
 use crate::bad_days::{Arm, ENGAGED, IDLE, STOPPED};
 use crate::processes::{Process, alone};
@@ -77,23 +76,9 @@ fn a_recorded_hand_moves_the_arm_and_its_end_stops_it() {
     std::fs::write(&table, text).unwrap();
     let mut arm = Arm::start(4_442);
     let input = format!("file:{}", table.display());
-    let stalls = |state: &ArmState| state.rules[Rule::LoopStalled as usize];
-    // A busy machine may stall the loop on the way, and nobody presses again: the hand begins anew.
-    let mut attempts = 0;
-    let _master = loop {
-        let begin = arm.next();
-        let master = Process::start("master", 4_442, &["--input", &input]);
-        let ended = arm.until("30 mm from its beginning, or stopped by a stall", |state| {
-            let is_stalled = state.mode == STOPPED && stalls(state) > stalls(&begin);
-            is_stalled || state.mode == ENGAGED && state.position_m[0] - begin.position_m[0] > 0.03
-        });
-        if ended.mode == ENGAGED {
-            break master;
-        }
-        attempts += 1;
-        assert!(attempts < 20, "the loop stalled {attempts} times");
-    };
-    arm.forget();
+    let _master = arm.moved_by(4_442, &["--input", &input], |begin, state| {
+        state.position_m[0] - begin.position_m[0] > 0.03
+    });
     arm.until_at_rest(Rule::CommandTooOld);
 }
 
