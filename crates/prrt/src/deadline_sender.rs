@@ -257,6 +257,7 @@ impl DeadlineSender {
         self.note_wake(now);
         let path = Path::of(sent_packets, self.lateness, now);
         self.ready_at = sent_packets.pace().ready_at();
+        self.streams.values_mut().for_each(|stream| stream.look(sent_packets, now));
         let turn = self.turn;
         for after in [true, false] {
             for (writer, stream) in self.streams.iter_mut().filter(|(writer, _)| (**writer > turn) == after) {
@@ -329,8 +330,8 @@ impl DeadlineSender {
         now: Instant<Local>,
     ) -> Option<(StreamId, FeasibilityChange)> {
         self.streams.iter_mut().find_map(|(writer, stream)| {
-            let interval = stream.interval?;
-            stream.feasibility.poll(&stream.bound, interval, sent_packets, now).map(|wish| (*writer, wish))
+            stream.look(sent_packets, now);
+            stream.feasibility.poll().map(|change| (*writer, change))
         })
     }
 
@@ -387,6 +388,12 @@ impl DeadlineStream {
             Span::from_ns(((bytes + fragments * HEADER_BYTES) as f64 / rate * 1e9) as i64)
         });
         time.max(on_the_line.min(until_deadline)) / fragments as i64
+    }
+
+    fn look(&mut self, sent_packets: &mut SentPackets, now: Instant<Local>) {
+        if let Some(interval) = self.interval {
+            self.feasibility.look(&self.bound, interval, sent_packets, now);
+        }
     }
 
     fn has_open_block(&self) -> bool {

@@ -47,8 +47,10 @@ pub(crate) struct Feasibility {
     look_at: Instant<Local>,
     effort: Effort,
     try_after: Span,
-    /// The application was notified that it is infeasible.
+    /// The latest verdict is that it is infeasible.
     is_reported: bool,
+    /// A change that the application was not notified of yet.
+    change: Option<FeasibilityChange>,
     block: u8,
     /// Since the last look: samples, and those of them for which the path had no room before their deadline.
     offered: u32,
@@ -92,6 +94,7 @@ impl Feasibility {
             effort: Effort::Full,
             try_after: TRY_AGAIN,
             is_reported: false,
+            change: None,
             block: 1,
             offered: 0,
             starved: 0,
@@ -130,20 +133,28 @@ impl Feasibility {
         self.now.allowed += allowed;
     }
 
-    /// Looks, if it is time to; a change is reported once.
-    pub(crate) fn poll(
+    /// Looks, if it is time to. Block size and effort follow from it, so it must not depend on whether an application polls for changes.
+    pub(crate) fn look(
         &mut self,
         bound: &Bound,
         interval: Span,
         sent_packets: &mut SentPackets,
         now: Instant<Local>,
-    ) -> Option<FeasibilityChange> {
+    ) {
         if now < self.look_at {
-            return None;
+            return;
         }
-        let question = question(bound, interval, sent_packets)?;
+        let Some(question) = question(bound, interval, sent_packets) else { return };
         self.look_at = now + LOOK_AGAIN;
-        self.judge(question.answer(), bound.loss_target, now)
+        if let Some(change) = self.judge(question.answer(), bound.loss_target, now) {
+            // Changes alternate: one that was not polled yet and its opposite are none.
+            self.change = if self.change.is_some() { None } else { Some(change) };
+        }
+    }
+
+    /// A change of the verdict, once.
+    pub(crate) fn poll(&mut self) -> Option<FeasibilityChange> {
+        self.change.take()
     }
 
     fn judge(&mut self, reach: ResidualLoss, target: f64, now: Instant<Local>) -> Option<FeasibilityChange> {
