@@ -230,7 +230,7 @@ impl DeadlineSender {
     ) {
         let Some(stream) = self.streams.get_mut(&carried.writer) else { return };
         if !matches!(outcome, PacketOutcome::Lost(_)) {
-            stream.budget.arrived(stream.feasibility.is_hopeless());
+            stream.budget.arrived();
         }
         let Some(place) = carried.position.checked_sub(stream.first) else { return };
         let Some(block) = stream.blocks.get_mut(place as usize) else { return };
@@ -559,7 +559,7 @@ impl DeadlineStream {
     fn count_data(&mut self, counters: &mut Record) {
         counters.bound_data += 1;
         self.counters.datagrams += 1;
-        self.budget.sent(self.feasibility.is_hopeless());
+        self.budget.sent();
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A closed form ([`reach`](crate::residual_loss)) gives what is feasible on a path that is like the model of it. Paths are not, so the repair
 //! rule's own result counts: the risk that it had to leave its blocks with. Where that stays beyond the target the target is infeasible; the closed
-//! form gives feasible alternatives, and an infeasible result of it makes the verdict quicker. A target that is missed narrowly is still
-//! pursued; one that is hopeless is not, for it would only take the line from others, and is tried again ever more seldom.
+//! form gives feasible alternatives, and an infeasible result of it makes the verdict quicker. A target that cannot be met is still pursued: what
+//! arrives is worth its price.
 
 use noctule_timebase::{Instant, Span};
 
@@ -24,13 +24,10 @@ const BEYOND: [f64; 2] = [1.1, 2.0];
 const EVIDENCE: f64 = 2.0;
 /// Weight of earlier looks at the next one.
 const KEPT: f64 = 0.8;
-/// The same for what is not worth trying, and in how many looks in a row.
-const HOPELESS: f64 = 30.0;
-const HOPELESS_EVIDENCE: f64 = 4.0;
-const HOPELESS_LOOKS: [u32; 2] = [2, 4];
-/// That is tried again after this, then after twice as long each time.
-const TRY_AGAIN: Span = Span::from_s(4);
-const TRY_AGAIN_LIMIT: Span = Span::from_s(64);
+/// Risk left, in parts of the target, that misses it by far, as an outage does; after so many looks in a row without it the sum begins anew: a verdict
+/// on an outage does not outlast it by minutes.
+const FAR: f64 = 30.0;
+const LOOKS_SINCE: u32 = 8;
 
 /// The feasibility of a stream's loss target by its deadline.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,8 +42,6 @@ pub enum FeasibilityChange {
 #[derive(Debug)]
 pub(crate) struct Feasibility {
     look_at: Instant<Local>,
-    effort: Effort,
-    try_after: Span,
     /// The latest verdict is that it is infeasible.
     is_reported: bool,
     /// A change that the application was not notified of yet.
@@ -57,12 +52,10 @@ pub(crate) struct Feasibility {
     starved: u32,
     now: Left,
     average: Left,
-    /// Risk left beyond what may be, and beyond what is worth trying, summed up.
+    /// Risk left beyond what may be, summed up.
     excess: f64,
-    hopeless_excess: f64,
-    /// Looks in a row that were hopeless, and that were not.
-    hopeless: u32,
-    hopeful: u32,
+    /// Looks since the last one that missed by far; `None` if there was none since the sum began.
+    since_far: Option<u32>,
 }
 
 /// Samples lost on average as blocks were left, and those that the target allows.
@@ -79,20 +72,10 @@ impl Left {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Effort {
-    Full,
-    /// Until it is tried again.
-    Little(Instant<Local>),
-    Trying,
-}
-
 impl Feasibility {
     pub(crate) fn new(now: Instant<Local>) -> Feasibility {
         Feasibility {
             look_at: now + LOOK_FIRST,
-            effort: Effort::Full,
-            try_after: TRY_AGAIN,
             is_reported: false,
             change: None,
             block: 1,
@@ -101,20 +84,13 @@ impl Feasibility {
             now: Left::default(),
             average: Left::default(),
             excess: 0.0,
-            hopeless_excess: 0.0,
-            hopeless: 0,
-            hopeful: 0,
+            since_far: None,
         }
     }
 
     /// Samples of a block, if they are of one datagram each.
     pub(crate) fn block(&self) -> u8 {
         self.block
-    }
-
-    /// Whether the target is not worth trying for.
-    pub(crate) fn is_hopeless(&self) -> bool {
-        matches!(self.effort, Effort::Little(_))
     }
 
     /// A sample is to be sent.
@@ -146,7 +122,12 @@ impl Feasibility {
         }
         let Some(question) = question(bound, interval, sent_packets) else { return };
         self.look_at = now + LOOK_AGAIN;
-        if let Some(change) = self.judge(question.answer(), bound.loss_target, now) {
+        let mut reach = question.answer();
+        // A queue passes, and parity would make it longer.
+        if sent_packets.pace().is_queued(question.round) {
+            reach.block = 1;
+        }
+        if let Some(change) = self.judge(reach, bound.loss_target) {
             // Changes alternate: one that was not polled yet and its opposite are none.
             self.change = if self.change.is_some() { None } else { Some(change) };
         }
@@ -157,7 +138,7 @@ impl Feasibility {
         self.change.take()
     }
 
-    fn judge(&mut self, reach: ResidualLoss, target: f64, now: Instant<Local>) -> Option<FeasibilityChange> {
+    fn judge(&mut self, reach: ResidualLoss, target: f64) -> Option<FeasibilityChange> {
         let ResidualLoss { block, verdict, .. } = reach;
         self.block = block;
         let starved = f64::from(self.starved) / f64::from(self.offered.max(1));
@@ -171,11 +152,14 @@ impl Feasibility {
             _ => None,
         };
         let evidence = f64::from(self.block);
-        let is_hopeless = self.hopeless >= HOPELESS_LOOKS[is_doubted]
-            && self.hopeless_excess >= HOPELESS_EVIDENCE * evidence;
-        self.adjust(at_once.is_some() || is_hopeless, now);
-        let is_beyond = self.excess >= EVIDENCE * evidence || self.is_reported && self.excess > 0.0;
-        let is_infeasible = self.effort != Effort::Full || is_beyond;
+        if at_once.is_some() {
+            (self.since_far, self.excess) = (Some(0), EVIDENCE * evidence);
+        }
+        self.since_far = self.since_far.map(|looks| looks + 1);
+        if self.since_far.is_some_and(|looks| looks > LOOKS_SINCE) {
+            (self.since_far, self.average, self.excess) = (None, Left::default(), 0.0);
+        }
+        let is_infeasible = self.excess >= EVIDENCE * evidence || self.is_reported && self.excess > 0.0;
         if std::mem::replace(&mut self.is_reported, is_infeasible) == is_infeasible {
             return None;
         }
@@ -200,29 +184,9 @@ impl Feasibility {
         self.average = Left { risk: before * KEPT + risk, allowed: allowed_before * KEPT + allowed };
         let most = f64::from(self.block) * EVIDENCE;
         self.excess = (self.excess + risk - beyond * allowed).clamp(0.0, most);
-        self.hopeless_excess = (self.hopeless_excess + risk - HOPELESS * allowed).max(0.0);
-        let is_hopeless = risk > HOPELESS * allowed;
-        self.hopeless = if is_hopeless { self.hopeless + 1 } else { 0 };
-        self.hopeful = if is_hopeless { 0 } else { self.hopeful + 1 };
-    }
-
-    fn adjust(&mut self, is_hopeless: bool, now: Instant<Local>) {
-        self.effort = match self.effort {
-            Effort::Full if is_hopeless => Effort::Little(now + self.try_after),
-            Effort::Trying if is_hopeless => {
-                self.try_after = (self.try_after * 2).min(TRY_AGAIN_LIMIT);
-                Effort::Little(now + self.try_after)
-            }
-            Effort::Little(until) if now >= until => {
-                (self.hopeless, self.hopeful, self.hopeless_excess) = (0, 0, 0.0);
-                Effort::Trying
-            }
-            Effort::Trying if self.hopeful >= HOPELESS_LOOKS[0] => {
-                (self.average, self.excess, self.try_after) = (Left::default(), 0.0, TRY_AGAIN);
-                Effort::Full
-            }
-            effort => effort,
-        };
+        if risk > FAR * allowed {
+            self.since_far = Some(0);
+        }
     }
 }
 
@@ -258,7 +222,7 @@ mod tests {
 
     fn look(feasibility: &mut Feasibility, risk: f64) -> Option<FeasibilityChange> {
         feasibility.settle(risk, ALLOWED);
-        feasibility.judge(ResidualLoss::infeasible(beyond_capacity(None, 1e-3)), 1e-4, Instant::from_ns(0))
+        feasibility.judge(ResidualLoss::infeasible(beyond_capacity(None, 1e-3)), 1e-4)
     }
 
     #[test]
@@ -268,9 +232,6 @@ mod tests {
             let risk = if second % 100 == 0 { 1.5 } else { 0.0 };
             assert_eq!(look(&mut feasibility, risk), None, "second {second}");
         }
-        // Nor are two in a row worth giving up for.
-        assert_eq!((look(&mut feasibility, 0.8), look(&mut feasibility, 1.0)), (None, None));
-        assert!(!feasibility.is_hopeless());
     }
 
     #[test]
@@ -282,13 +243,14 @@ mod tests {
         (0..10_000).for_each(|_| assert_eq!(look(&mut feasibility, 1.4 * ALLOWED), None));
         let back = (1..).find(|_| look(&mut feasibility, 0.0).is_some()).unwrap();
         assert_eq!(back, (EVIDENCE / BEYOND[0] / ALLOWED).ceil() as u32);
-        assert!(!feasibility.is_hopeless());
     }
 
     #[test]
-    fn what_is_missed_by_far_is_given_up_within_seconds() {
+    fn what_is_missed_by_far_is_reported_at_once_and_soon_taken_back_when_it_is_over() {
         let mut feasibility = Feasibility::new(Instant::from_ns(0));
-        (0..HOPELESS_LOOKS[0]).for_each(|_| _ = look(&mut feasibility, 10.0));
-        assert!(feasibility.is_hopeless());
+        assert!(matches!(look(&mut feasibility, 10.0), Some(FeasibilityChange::Infeasible(_))));
+        (0..100).for_each(|_| assert_eq!(look(&mut feasibility, 10.0), None));
+        let back = (1..).find(|_| look(&mut feasibility, 0.0).is_some()).unwrap();
+        assert_eq!(back, LOOKS_SINCE);
     }
 }

@@ -244,3 +244,22 @@ fn what_a_full_queue_delivers_in_time_is_not_held_back_by_a_limit() {
     }
     none(&less);
 }
+
+/// What one way leaves of the deadline is ten samples, which share parity; copies of each alone cost more than three a
+/// sample. What nobody polls for must not decide that.
+#[test]
+fn samples_share_parity_where_no_acknowledgement_is_in_time_whether_or_not_anybody_polls() {
+    for seed in seeds(1, 3) {
+        let case = Case {
+            bytes: 1_200,
+            interval: Span::from_ms(1),
+            ..Case::small("delay=50ms loss=1% burst=3", 60, 20)
+        };
+        let bound = Span::from_ms(case.deadline_ms);
+        let outcome = case.run(deadline(bound), seed);
+        let counters = &outcome.counters;
+        let extras = (counters.bound_repeats + counters.bound_parity) as f64 / counters.bound_data as f64;
+        assert!(extras < 2.4, "seed {seed}: {extras:.2} extras a sample");
+        assert!(outcome.on_time(bound) > 0.999, "seed {seed}: {:.5} on time", outcome.on_time(bound));
+    }
+}

@@ -109,6 +109,8 @@ pub(crate) struct RateLimit {
     /// Rate that the application offers, and rate of departures, repairs included.
     offered: Rate,
     sent: Rate,
+    /// A round trip above this is one through a queue.
+    queued_from: Span,
     /// The shortest of the samples offered lately, and when the last such one was.
     deadline: Span,
     deadline_at: Instant<Local>,
@@ -177,6 +179,7 @@ impl RateLimit {
             growing: 0,
             offered: Rate::new(now),
             sent: Rate::new(now),
+            queued_from: NEVER,
             deadline: NEVER,
             deadline_at: now,
             sample_bytes: 0,
@@ -203,6 +206,11 @@ impl RateLimit {
     /// Whether the path may be full: a limit comes later, and what is sent in doubt until then would make the queue longer.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.long_in_a_row >= LONG_IN_A_ROW
+    }
+
+    /// Whether that is a round trip through a queue.
+    pub(crate) fn is_queued(&self, round_trip: Span) -> bool {
+        round_trip > self.queued_from
     }
 
     /// Whether long round trips come with losses.
@@ -300,6 +308,7 @@ impl RateLimit {
         path: &PathDelay,
     ) {
         let queue = round_trip - path.floor();
+        self.queued_from = path.floor() + unqueued(path);
         if is_long(queue, path) {
             self.long_in_a_row = self.long_in_a_row.saturating_add(1);
         } else {
@@ -519,7 +528,12 @@ fn drains(queue: Span) -> f64 {
 }
 
 fn is_long(queue: Span, path: &PathDelay) -> bool {
-    queue > QUEUE_LEAST.max(path.floor() / 4).max(path.noise())
+    queue > unqueued(path)
+}
+
+/// A round trip may be so long above the floor without a queue.
+fn unqueued(path: &PathDelay) -> Span {
+    QUEUE_LEAST.max(path.floor() / 4).max(path.noise())
 }
 
 #[cfg(test)]

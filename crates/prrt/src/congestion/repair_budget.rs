@@ -8,9 +8,6 @@
 const EXTRAS_PER_DATAGRAM: f64 = 4.0;
 /// Extras for every datagram that arrived, extras included: 4 per datagram of data at 20 % loss need 1.
 const EXTRAS_PER_ARRIVAL: f64 = 1.25;
-/// The same where the wish cannot be fulfilled anyway: more would only take the line from others.
-const EXTRAS_PER_DATAGRAM_INFEASIBLE: f64 = 0.5;
-const EXTRAS_PER_ARRIVAL_INFEASIBLE: f64 = 0.25;
 /// Extras that may be saved up, and those to begin with: what the path bears is not known yet.
 const EXTRAS_SAVED_LIMIT: f64 = 256.0;
 const EXTRAS_SAVED_FIRST: f64 = 32.0;
@@ -30,15 +27,13 @@ impl RepairBudget {
     }
 
     /// A datagram of data has been sent.
-    pub(crate) fn sent(&mut self, infeasible: bool) {
-        let earned = if infeasible { EXTRAS_PER_DATAGRAM_INFEASIBLE } else { EXTRAS_PER_DATAGRAM };
-        self.by_data = (self.by_data + earned).min(EXTRAS_SAVED_LIMIT);
+    pub(crate) fn sent(&mut self) {
+        self.by_data = (self.by_data + EXTRAS_PER_DATAGRAM).min(EXTRAS_SAVED_LIMIT);
     }
 
     /// A datagram, data or not, has arrived.
-    pub(crate) fn arrived(&mut self, infeasible: bool) {
-        let earned = if infeasible { EXTRAS_PER_ARRIVAL_INFEASIBLE } else { EXTRAS_PER_ARRIVAL };
-        self.by_arrivals = (self.by_arrivals + earned).min(EXTRAS_SAVED_LIMIT);
+    pub(crate) fn arrived(&mut self) {
+        self.by_arrivals = (self.by_arrivals + EXTRAS_PER_ARRIVAL).min(EXTRAS_SAVED_LIMIT);
     }
 
     /// Whether one more extra may be sent.
@@ -63,16 +58,16 @@ mod tests {
     use super::*;
 
     /// Extras for so many datagrams, of all of which every `each`th arrives.
-    fn extras(datagrams: u32, each: u32, infeasible: bool) -> u32 {
+    fn extras(datagrams: u32, each: u32) -> u32 {
         let (mut budget, mut extras, mut sent) = (RepairBudget::new(), 0, 0);
         for _ in 0..datagrams {
-            budget.sent(infeasible);
+            budget.sent();
             let mut more = 1;
             while more > 0 {
                 more -= 1;
                 sent += 1;
                 if sent % each == 0 {
-                    budget.arrived(infeasible);
+                    budget.arrived();
                 }
                 if budget.allows() && extras < 100 * datagrams {
                     budget.spend();
@@ -85,7 +80,7 @@ mod tests {
 
     #[test]
     fn nobody_there_costs_what_was_saved_and_no_more() {
-        assert_eq!(extras(10_000, u32::MAX, false), EXTRAS_SAVED_FIRST as u32);
+        assert_eq!(extras(10_000, u32::MAX), EXTRAS_SAVED_FIRST as u32);
     }
 
     #[test]
@@ -101,9 +96,8 @@ mod tests {
     #[test]
     fn extras_are_a_share_of_the_data_and_of_what_arrives() {
         let near = |extras: u32, share: f64| (f64::from(extras) / 10_000.0 - share).abs() < 0.03;
-        assert!(near(extras(10_000, 1, false), EXTRAS_PER_DATAGRAM));
+        assert!(near(extras(10_000, 1), EXTRAS_PER_DATAGRAM));
         // e = 1.25 (1 + e) / 4
-        assert!(near(extras(10_000, 4, false), 0.3125 / 0.6875));
-        assert!(near(extras(10_000, 1, true), 0.25 / 0.75));
+        assert!(near(extras(10_000, 4), 0.3125 / 0.6875));
     }
 }
