@@ -123,8 +123,8 @@ impl Feasibility {
         let Some(question) = question(bound, interval, sent_packets) else { return };
         self.look_at = now + LOOK_AGAIN;
         let mut reach = question.answer();
-        // A queue passes, and parity would make it longer.
-        if sent_packets.pace().is_queued(question.round) {
+        // A queue passes, and parity would make it longer; and where repairs are held back there is none to share.
+        if sent_packets.pace().is_queued(question.round) || !sent_packets.allows_repair(now) {
             reach.block = 1;
         }
         if let Some(change) = self.judge(reach, bound.loss_target) {
