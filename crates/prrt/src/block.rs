@@ -14,9 +14,9 @@ use crate::wire::FIRST_PARITY;
 /// Parity symbols of a block at most: as many as there are numbers for.
 const PARITY_MAX: u8 = 127;
 
-/// News of a block of so many symbols is looked at together.
+/// News of a block of so many symbols is looked at together, and an extra that the budget does not allow not before that.
 const MANY_SYMBOLS: usize = 8;
-const NEWS_BUNDLED: Span = Span::from_us(500);
+pub(crate) const NEWS_BUNDLED: Span = Span::from_us(500);
 
 /// The symbols of one block, and what is known of each.
 #[derive(Debug)]

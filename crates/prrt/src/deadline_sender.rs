@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use noctule_timebase::{Instant, Span};
 
-use crate::block::Block;
+use crate::block::{Block, NEWS_BUNDLED};
 use crate::config::SAMPLE_OVERHEAD_BYTES;
 use crate::congestion::repair_budget::RepairBudget;
 use crate::erasure;
@@ -46,8 +46,6 @@ const AT_ONCE: usize = 16;
 const OVER_CAPACITY: f64 = 1.03;
 /// Header bytes of a datagram of a long sample, about: header, sample and place.
 pub(crate) const HEADER_BYTES: usize = 28;
-/// An extra that the budget does not allow is asked for again after an interval, or this.
-const EXTRAS_PAUSE: Span = Span::from_us(500);
 /// No time between samples is taken to be shorter; and one sample may prove it to be as long as this, or twice what it was: a stream
 /// may begin with samples of one moment.
 const INTERVAL_LEAST: Span = Span::from_us(10);
@@ -503,7 +501,7 @@ impl DeadlineStream {
                     let part = trace::sample(self.writer, block.sequence);
                     counters.note(|| Event::RepairWithheld { part, why });
                     block.risk = risk;
-                    block.due = now + interval.max(EXTRAS_PAUSE);
+                    block.due = now + interval.max(NEWS_BUNDLED);
                 }
                 Step::Send(_) => {
                     block.risk = 0.0;

@@ -36,18 +36,14 @@ use crate::stream::Local;
 
 /// Shortest epoch.
 const EPOCH_LEAST: Span = Span::from_ms(50);
-/// Round trips that must all have been long before there is a queue: one short one proves that there is none.
+/// Round trips that must all have been long before there is a queue, and as many in a row leave doubt: one short one proves that there is none.
 /// Fewer do under a limit, where a mistake costs little.
 const LONG_ROUND_TRIPS: u32 = 8;
 const LONG_ROUND_TRIPS_LIMITED: u32 = 6;
-/// Round trips in a row that were long and leave doubt, before a queue is proven.
-const LONG_IN_A_ROW: u32 = 8;
 /// A queue is one if it is longer than this, than a quarter of the floor, and than jitter explains.
 const QUEUE_LEAST: Span = Span::from_ms(3);
 /// Epochs in a row that make a suspicion: a stall of a radio, a step of the route or a TCP flow's slow start ends sooner.
 const SUSPICIOUS: usize = 4;
-/// A queue that made everything late is remembered for so long.
-const LATE_MEMORY: Span = RETRY_MOST;
 /// Less than this part of what was sent, chance losses aside, arrived meanwhile.
 const CARRIED: f64 = 0.92;
 /// Where repairs are held back it carries what is sent if no more than this is lacking: they would add to it.
@@ -60,25 +56,21 @@ const QUEUE_LOSES_ENOUGH: f64 = 0.04;
 /// A test, and every limit, leaves so much room that the queue is gone after this, but never less than half.
 const DRAIN: Span = Span::from_ms(500);
 const DRAIN_LEAST: f64 = 0.5;
-/// Largest rate of a test, as a part of what arrived: the queue must become shorter soon.
-const TEST_SHARE: f64 = 0.85;
 /// The queue is ours if it shortened by this part of what was expected.
 const DRAINED: f64 = 0.5;
-/// Part of what arrives that a limit begins with, the queue aside.
-const SHARE_OF_ARRIVED: f64 = 0.95;
 /// Growth of the limit by an epoch without a queue; each further one in a row adds as much.
 const GROWTH: f64 = 0.04;
-const GROWTH_MAX: f64 = 1.3;
 /// Less than this part of what was sent arrives: the limit is still too high.
 const STILL_TOO_MUCH: f64 = 0.75;
-/// Decrease of the limit by an epoch whose queue is not shorter by an eighth.
+/// Largest rate of a test, as a part of what arrived, so that the queue becomes shorter soon; and decrease of the limit by an epoch whose queue is
+/// not shorter by an eighth.
 const DECREASE: f64 = 0.85;
 /// A queue that as many decreases in a row do not shorten is not ours.
 const EPOCHS_IN_VAIN: u32 = 4;
 /// Near the last limit that was too high, growth rests for so many epochs (as CUBIC's does near its last window).
 const EPOCHS_NEAR_CEILING: u32 = 40;
 const NEAR_CEILING: f64 = 0.9;
-/// The path carries the offer if the offered rate times this is below the capacity.
+/// The path carries the offer if the offered rate times this is below the capacity; and a limit begins by so much below what arrives, the queue aside.
 const OFFERED_MARGIN: f64 = 1.05;
 /// A deadline of another stream is forgotten after this.
 const DEADLINE_MEMORY: Span = Span::from_s(2);
@@ -118,7 +110,7 @@ pub(crate) struct RateLimit {
     sample_bytes: usize,
     /// How long the queue was in the last epochs, the newest first.
     queues: [Span; SUSPICIOUS],
-    /// When the queue last was so long that all that left it was late.
+    /// When the queue last was so long that all that left it was late; remembered for as long as a test waits at most.
     late_at: Option<Instant<Local>>,
     /// The queue loses, the path carries less than is sent, and no limit begins, for what stands in the queue is in time.
     is_held_off: bool,
@@ -205,7 +197,7 @@ impl RateLimit {
 
     /// Whether the path may be full: a limit comes later, and what is sent in doubt until then would make the queue longer.
     pub(crate) fn is_doubtful(&self) -> bool {
-        self.long_in_a_row >= LONG_IN_A_ROW
+        self.long_in_a_row >= LONG_ROUND_TRIPS
     }
 
     /// Whether that is a round trip through a queue.
@@ -316,7 +308,7 @@ impl RateLimit {
         }
         let is_clear = queue > path.noise() * CLEARLY;
         self.clear_in_a_row = if is_clear { self.clear_in_a_row.saturating_add(1) } else { 0 };
-        if self.is_doubtful() && self.clear_in_a_row >= LONG_IN_A_ROW {
+        if self.is_doubtful() && self.clear_in_a_row >= LONG_ROUND_TRIPS {
             self.doubted_at = Some(sent_at + round_trip);
         }
         if let State::Testing(test) = &mut self.state
@@ -361,7 +353,7 @@ impl RateLimit {
         // A limit costs nothing if all is late.
         let all_late = is_long && least - path.floor() / 2 > self.deadline;
         let late_at = if all_late { Some(now) } else { self.late_at };
-        self.late_at = late_at.filter(|at| now - *at < LATE_MEMORY);
+        self.late_at = late_at.filter(|at| now - *at < RETRY_MOST);
         self.is_held_off &= is_long;
         match self.state {
             State::Free(_) if is_long => {
@@ -432,7 +424,7 @@ impl RateLimit {
         }
         let (queue, arrived) = (self.queues[0], self.carried(total.bytes_per_s(total.arrived_bytes)));
         self.ceiling_bytes_per_s = arrived;
-        let limit_bytes_per_s = (arrived * drains(queue).min(TEST_SHARE)).max(LIMIT_LEAST_BYTES_PER_S);
+        let limit_bytes_per_s = (arrived * drains(queue).min(DECREASE)).max(LIMIT_LEAST_BYTES_PER_S);
         (self.limit_bytes_per_s, self.effective_from) = (Some(limit_bytes_per_s), now);
         let (began, arrived_bytes_per_s) = (now, arrived);
         self.state = State::Testing(Test { began, limit_bytes_per_s, arrived_bytes_per_s, reference: None });
@@ -489,7 +481,7 @@ impl RateLimit {
         let [arrived, sent] =
             [epoch.arrived_bytes, epoch.sent_bytes].map(|bytes| bytes as f64 / epoch.length.as_s_f64());
         let arrived = self.carried(arrived);
-        let bearable = (arrived * SHARE_OF_ARRIVED * drains(queue)).max(LIMIT_LEAST_BYTES_PER_S);
+        let bearable = (arrived / OFFERED_MARGIN * drains(queue)).max(LIMIT_LEAST_BYTES_PER_S);
         self.ceiling_bytes_per_s = arrived;
         let is_shorter = queue + before / 8 < before;
         if is_shorter {
@@ -513,7 +505,7 @@ impl RateLimit {
         }
         self.growing += 1;
         let sent = epoch.sent_bytes as f64 / epoch.length.as_s_f64();
-        let grown = limit * (1.0 + GROWTH * f64::from(self.growing)).min(GROWTH_MAX);
+        let grown = limit * (1.0 + GROWTH * f64::from(self.growing));
         // It no longer binds, even if twice as much is offered.
         self.limit_bytes_per_s = (limit < sent * 2.0).then_some(grown);
         if self.limit_bytes_per_s.is_none() {

@@ -3,11 +3,11 @@
 //! # Problem
 //!
 //! A policer loses without a queue, a short queue loses before a round trip shows it, and what repairs push out is repaired in turn: on a
-//! line that bears 1.3 times the offer and loses nothing by itself, repairs kept the loss up for hours. Losses alone do not tell such a
+//! line that bears 1.3 times the offer and loses nothing by itself, repairs kept the loss up for hours. Losses alone do not distinguish such a
 //! path from a radio.
 //!
 //! # Approach
-//! line that bears 1.3 times the offer and loses nothing by itself, repairs kept the loss up for hours. Losses alone do not distinguish such a
+//!
 //! Where samples fail although they are repaired, repairs pause. Each packet's fate then speaks for one of two losses: the samples' own failures
 //! before, which mean that repairs are futile, or the mean of that and of the packets' losses before, as on a radio. Wald's sequential test ends after the
 //! second or third burst of losses on a radio. Where repairs are futile it goes on (Page's CUSUM), so that a radio is not taken for a full
@@ -18,7 +18,8 @@ use noctule_timebase::{Instant, Span};
 use super::epoch::{RETRY_FIRST, RETRY_MOST};
 use crate::stream::Local;
 
-/// Samples of one look, of which so many must fail, apart from each other: an outage is one. A stream that keeps a target of 1e-4 has two in one of a thousand looks.
+/// Samples of one look, and packets without a decision after which repairs are worth what they cost. Of the former so many must fail, apart from
+/// each other: an outage is one. A stream that keeps a target of 1e-4 has two in one of a thousand looks.
 const LOOK: u32 = 512;
 const FAILED_LEAST: u32 = 2;
 /// Without repairs samples fail so many times as often where repairs are worth anything; and packets are lost so many times as often as samples fail, or
@@ -38,8 +39,6 @@ const DECIDES: f64 = 3.0;
 const LOSS_WEIGHS_MOST: f64 = DECIDES / 2.0;
 /// Bound of the sum for futile repairs: beyond it a radio would be recognised too late.
 const CERTAIN: f64 = 2.0 * DECIDES;
-/// After so many packets without a decision repairs are worth what they cost.
-const PACKETS_MOST: u32 = 512;
 
 /// Whether repairs may leave on one path.
 #[derive(Debug)]
@@ -189,7 +188,7 @@ impl RepairBreaker {
                 (self.state, self.is_news) = (State::Open(trial), true);
                 (self.retry_at, self.retry_after) = (now + RETRY_MOST, RETRY_FIRST);
             }
-            State::Testing(_) if trial.said < DECIDES && trial.packets < PACKETS_MOST => {}
+            State::Testing(_) if trial.said < DECIDES && trial.packets < LOOK => {}
             _ => {
                 self.close(now);
                 self.wait(now);
