@@ -124,7 +124,9 @@ impl Feasibility {
         self.look_at = now + LOOK_AGAIN;
         let mut reach = question.answer();
         // A queue passes, and parity would make it longer; and where repairs are held back there is none to share.
-        if sent_packets.pace().is_queued(question.round) || !sent_packets.allows_repair(now) {
+        let floor = sent_packets.floor();
+        let is_answered = floor + floor / 2 < bound.deadline;
+        if is_answered || sent_packets.pace().is_queued(question.round) || !sent_packets.allows_repair(now) {
             reach.block = 1;
         }
         if let Some(change) = self.judge(reach, bound.loss_target) {

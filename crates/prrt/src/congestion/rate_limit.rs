@@ -58,8 +58,11 @@ const DRAIN: Span = Span::from_ms(500);
 const DRAIN_LEAST: f64 = 0.5;
 /// The queue is ours if it shortened by this part of what was expected.
 const DRAINED: f64 = 0.5;
+/// Part of what arrives that a limit begins with, the queue aside.
+const SHARE_OF_ARRIVED: f64 = 0.95;
 /// Growth of the limit by an epoch without a queue; each further one in a row adds as much.
 const GROWTH: f64 = 0.04;
+const GROWTH_MAX: f64 = 1.3;
 /// Less than this part of what was sent arrives: the limit is still too high.
 const STILL_TOO_MUCH: f64 = 0.75;
 /// Largest rate of a test, as a part of what arrived, so that the queue becomes shorter soon; and decrease of the limit by an epoch whose queue is
@@ -70,7 +73,7 @@ const EPOCHS_IN_VAIN: u32 = 4;
 /// Near the last limit that was too high, growth rests for so many epochs (as CUBIC's does near its last window).
 const EPOCHS_NEAR_CEILING: u32 = 40;
 const NEAR_CEILING: f64 = 0.9;
-/// The path carries the offer if the offered rate times this is below the capacity; and a limit begins by so much below what arrives, the queue aside.
+/// The path carries the offer if the offered rate times this is below the capacity.
 const OFFERED_MARGIN: f64 = 1.05;
 /// A deadline of another stream is forgotten after this.
 const DEADLINE_MEMORY: Span = Span::from_s(2);
@@ -481,7 +484,7 @@ impl RateLimit {
         let [arrived, sent] =
             [epoch.arrived_bytes, epoch.sent_bytes].map(|bytes| bytes as f64 / epoch.length.as_s_f64());
         let arrived = self.carried(arrived);
-        let bearable = (arrived / OFFERED_MARGIN * drains(queue)).max(LIMIT_LEAST_BYTES_PER_S);
+        let bearable = (arrived * SHARE_OF_ARRIVED * drains(queue)).max(LIMIT_LEAST_BYTES_PER_S);
         self.ceiling_bytes_per_s = arrived;
         let is_shorter = queue + before / 8 < before;
         if is_shorter {
@@ -505,7 +508,7 @@ impl RateLimit {
         }
         self.growing += 1;
         let sent = epoch.sent_bytes as f64 / epoch.length.as_s_f64();
-        let grown = limit * (1.0 + GROWTH * f64::from(self.growing));
+        let grown = limit * (1.0 + GROWTH * f64::from(self.growing)).min(GROWTH_MAX);
         // It no longer binds, even if twice as much is offered.
         self.limit_bytes_per_s = (limit < sent * 2.0).then_some(grown);
         if self.limit_bytes_per_s.is_none() {
