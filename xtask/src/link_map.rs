@@ -6,6 +6,7 @@ mod bound;
 pub mod live;
 mod page;
 mod possible;
+mod quic;
 mod table;
 
 use std::collections::BTreeMap;
@@ -27,8 +28,9 @@ const ALLOWANCE: f64 = 0.001;
 /// Student's t, 97.5 %, by degrees of freedom 19: the parts of a run less one.
 const STUDENT: f64 = 2.093;
 
-/// The classes, in the order of the tables.
-const CLASSES: [&str; 3] = ["deadline bound", "reliable", "best effort"];
+/// The classes, in the order of the tables; and QUIC, which has a file of its own.
+const CLASSES: [&str; 5] = ["deadline bound", "reliable", "best effort", "QUIC BBR", "QUIC CUBIC"];
+const RELIABLE: usize = 1;
 const BEST_EFFORT: usize = 2;
 
 /// Arguments of the command line.
@@ -41,6 +43,8 @@ pub struct Request {
     pub out: Option<String>,
     /// Nothing is simulated; table and page are made anew of the committed figures.
     pub redraw: bool,
+    /// QUIC on the same links, beside the reliable class.
+    pub quic: bool,
 }
 
 /// One class on one cell.
@@ -66,12 +70,12 @@ struct Cell {
     deadline_ms: f64,
     beside: String,
     link: String,
-    classes: [Option<Figures>; 3],
+    classes: [Option<Figures>; CLASSES.len()],
     /// Bounds of the deadline-bound class.
     possible: Option<possible::Possible>,
 }
 
-/// How a class did against best effort on the same link.
+/// How a class did against another on the same link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Verdict {
     /// Worse by this share of samples, beyond allowance and interval.
@@ -89,24 +93,17 @@ impl Figures {
     fn on_time_share(&self) -> f64 {
         if self.samples > 0.0 { self.on_time / self.samples } else { 0.0 }
     }
-}
 
-impl Cell {
-    fn key(&self) -> (&str, &str, &str, &str) {
-        (&self.axis, &self.name, &self.load, &self.link)
-    }
-
-    /// Share in time of a class less that of best effort, by parts of the run: the mean's sign counts only beyond its
-    /// interval, because what is lost is lost together.
-    fn verdict(&self, class: usize) -> Option<Verdict> {
-        let (ours, other) = (self.classes[class].as_ref()?, self.classes[BEST_EFFORT].as_ref()?);
-        let count = ours.parts.len().min(other.parts.len()) as f64;
-        if count < 2.0 || ours.broken.is_some() {
+    /// Share in time less that of another, by parts of the run: the mean's sign counts only beyond its interval, because what is lost is lost
+    /// together.
+    fn verdict(&self, other: &Figures) -> Option<Verdict> {
+        let count = self.parts.len().min(other.parts.len()) as f64;
+        if count < 2.0 || self.broken.is_some() {
             return None;
         }
-        let of_part = ours.samples / count;
+        let of_part = self.samples / count;
         let differences: Vec<f64> =
-            ours.parts.iter().zip(&other.parts).map(|(ours, other)| (ours - other) / of_part).collect();
+            self.parts.iter().zip(&other.parts).map(|(ours, other)| (ours - other) / of_part).collect();
         let mean = differences.iter().sum::<f64>() / count;
         let variance = differences.iter().map(|d| (d - mean) * (d - mean)).sum::<f64>() / (count - 1.0);
         let interval = STUDENT * (variance / count).sqrt();
@@ -118,6 +115,17 @@ impl Cell {
     }
 }
 
+impl Cell {
+    fn key(&self) -> (&str, &str, &str, &str) {
+        (&self.axis, &self.name, &self.load, &self.link)
+    }
+
+    /// How a class did against best effort.
+    fn verdict(&self, class: usize) -> Option<Verdict> {
+        self.classes[class].as_ref()?.verdict(self.classes[BEST_EFFORT].as_ref()?)
+    }
+}
+
 /// Runs the map, or some cells of it, and writes what was asked for.
 pub fn run(request: &Request) -> Result<(), String> {
     let seed = request.seed.unwrap_or(SEED);
@@ -125,6 +133,9 @@ pub fn run(request: &Request) -> Result<(), String> {
         Some(cells) => (cells, "drawn"),
         None => (DRAWN, "full"),
     };
+    if request.quic {
+        return quic::run(request, (seed, draws, form));
+    }
     let is_committed = request.cells.is_none() && request.seed.is_none() && request.out.is_none();
     let out = match (&request.out, is_committed) {
         (Some(out), _) => out.clone(),
@@ -132,10 +143,7 @@ pub fn run(request: &Request) -> Result<(), String> {
         (None, false) => "target/prrt_map.csv".into(),
     };
     if !request.redraw {
-        shell::run(&format!(
-            "cargo run --release --quiet -p noctule-prrt --example sweep_prrt -- {seed} {draws} {form} > target/prrt_map.tmp \
-             && mv target/prrt_map.tmp {out}"
-        ))?;
+        simulate((seed, draws, form), &out)?;
     }
     let (before, mut now) = (read(BEFORE)?, read(&out)?);
     for cell in &mut now {
@@ -150,6 +158,13 @@ pub fn run(request: &Request) -> Result<(), String> {
         println!("{}", table::markdown(&joined));
     }
     Ok(())
+}
+
+fn simulate((seed, draws, form): (u64, u64, &str), out: &str) -> Result<(), String> {
+    shell::run(&format!(
+        "cargo run --release --quiet -p noctule-prrt --example sweep_prrt -- {seed} {draws} {form} > target/prrt_map.tmp \
+         && mv target/prrt_map.tmp {out}"
+    ))
 }
 
 fn write(path: &str, text: &str) -> Result<(), String> {

@@ -138,6 +138,9 @@ enum Command {
         /// `prrt`: only make table and page anew, of the figures that are committed
         #[arg(long, conflicts_with_all = ["seed", "cells", "out"])]
         redraw: bool,
+        /// `prrt`: QUIC on the same links, by BBR and CUBIC, and where it is ahead of the reliable class
+        #[arg(long)]
+        quic: bool,
     },
     /// Write scenarios of the lab on links that a seed draws, one for each; without a seed, scenarios/transports_map.toml
     LiveMap {
@@ -220,8 +223,8 @@ fn main() -> ExitCode {
         Command::Peers { names, .. } => peers::build(&names),
         Command::Bridge { name } => zenoh::build(&name),
         Command::Sim { core, seed, count, trace } => steps::sim(&core, seed, count, trace.as_deref()),
-        Command::Sweep { core, seed, cells, out, redraw, .. } if core == "prrt" => {
-            link_map::run(&link_map::Request { seed, cells, out, redraw })
+        Command::Sweep { core, seed, cells, out, redraw, quic, .. } if core == "prrt" => {
+            link_map::run(&link_map::Request { seed, cells, out, redraw, quic })
         }
         Command::Sweep { core, .. } => steps::sweep(&core),
         Command::LiveMap { seed: None, .. } => link_map::live::rewrite_named(),

@@ -148,6 +148,11 @@ impl<E: Endpoint> Network<E> {
         &mut self.nodes[node].endpoint
     }
 
+    /// All endpoints, in the order of their nodes; what is on its way is lost.
+    pub fn into_endpoints(self) -> Vec<E> {
+        self.nodes.into_iter().map(|node| node.endpoint).collect()
+    }
+
     /// The time.
     pub fn now(&self) -> Instant<Truth> {
         self.now

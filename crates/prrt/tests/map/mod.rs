@@ -5,19 +5,21 @@ use std::error::Error;
 
 use noctule_netsim::link::{LinkSpec, ReplayError};
 use noctule_netsim::{Network, Random};
-use noctule_prrt::{Bound, Class, Order};
-use noctule_timebase::Span;
+use noctule_prrt::{Bound, Class, Local, Order};
+use noctule_timebase::{Instant, Span};
 
+use arrived::Arrived;
 use host::{Host, Offer};
 
+pub mod arrived;
 mod bbr;
 pub mod cells;
 #[path = "../bottleneck/cubic.rs"]
 mod cubic;
+pub mod flow;
 mod host;
 mod recorded;
-
-use noctule_prrt::Local;
+pub mod sweep;
 
 /// Equal parts of a run, whose differences give the interval of a comparison.
 pub const PARTS: usize = 20;
@@ -181,9 +183,38 @@ impl Cell {
         Random::for_part(seed, text.bytes().fold(0xcbf2_9ce4_8422_2325, hash)).bits()
     }
 
+    /// The link itself.
+    pub fn spec(&self) -> Result<LinkSpec, Fault> {
+        let recording = &mut |name: &str| recorded::read(name).map_err(ReplayError::unreadable);
+        Ok(LinkSpec::parse(&self.link, recording)?)
+    }
+
+    /// When the flow beside begins.
+    pub fn beside_from(&self) -> Instant<Local> {
+        Instant::from_ns(0) + self.load.span(self.form) / PARTS as i64
+    }
+
     /// Samples published in a run.
     pub fn samples(&self) -> u64 {
         (self.load.span(self.form).ns() / self.load.interval().ns()) as u64
+    }
+}
+
+impl Outcome {
+    /// Results of what arrived: datagrams of so many bytes were sent for the stream, both ways, and so many bytes delivered of the flow beside.
+    pub fn of(cell: &Cell, arrived: &mut Arrived, wire_bytes: u64, beside_bytes: u64) -> Outcome {
+        let samples = cell.samples();
+        Outcome {
+            samples,
+            on_time: arrived.on_time,
+            late: arrived.late,
+            on_time_by_part: arrived.on_time_by_part,
+            redundancy: None,
+            wire_ratio: wire_bytes as f64 / (samples * cell.load.bytes() as u64) as f64,
+            p50_ms: arrived.latency_ms(0.5),
+            p99_ms: arrived.latency_ms(0.99),
+            beside_mbps: beside_bytes as f64 * 8e-6 / cell.load.span(cell.form).as_s_f64(),
+        }
     }
 }
 
@@ -192,38 +223,17 @@ pub type Fault = Box<dyn Error + Send + Sync>;
 
 /// Sends the cell's samples by `service`, and lets all deadlines pass. An error is a link that does not rest.
 pub fn run(cell: &Cell, service: Service, seed: u64) -> Result<Outcome, Fault> {
-    let spec =
-        LinkSpec::parse(&cell.link, &mut |name| recorded::read(name).map_err(ReplayError::unreadable))?;
     let offer = Offer { load: cell.load, class: cell.class(service), samples: cell.samples() };
-    let samples = offer.samples;
-    let from = noctule_timebase::Instant::from_ns(0) + cell.load.span(cell.form) / PARTS as i64;
-    let hosts = Host::pair(offer, cell.deadline, (cell.beside, from));
-    let mut network = Network::new(hosts, &spec, cell.seed(seed));
+    let hosts = Host::pair(offer, cell.deadline, (cell.beside, cell.beside_from()));
+    let mut network = Network::new(hosts, &cell.spec()?, cell.seed(seed));
     let span = cell.load.span(cell.form);
     network.run_for(span)?;
-    let beside_mbps = network.endpoint(1).flow_bytes() as f64 * 8e-6 / span.as_s_f64();
+    let beside_bytes = network.endpoint(1).flow.delivered_bytes();
     network.run_for(cell.deadline + Span::from_ms(100))?;
-    let back_bytes = network.endpoint(1).wire_bytes;
-    let sender = network.endpoint(0);
-    let counters = sender.link.counters();
-    let wire_bytes = sender.wire_bytes + back_bytes;
-    let payload_bytes = samples * cell.load.bytes() as u64;
+    let wire_bytes = network.endpoint(0).wire_bytes + network.endpoint(1).wire_bytes;
+    let counters = network.endpoint(0).link.counters();
     let extras = counters.bound_repeats + counters.bound_parity;
-    let arrived = &mut network.endpoint(1).arrived;
-    arrived.latencies.sort_unstable();
-    let at = |share: f64| {
-        let place = (arrived.latencies.len() as f64 * share) as usize;
-        arrived.latencies.get(place).map_or(f64::NAN, |latency| latency.ns() as f64 * 1e-6)
-    };
-    Ok(Outcome {
-        samples,
-        on_time: arrived.on_time,
-        late: arrived.late,
-        on_time_by_part: arrived.on_time_by_part,
-        redundancy: (counters.bound_data > 0).then(|| extras as f64 / counters.bound_data as f64),
-        wire_ratio: wire_bytes as f64 / payload_bytes as f64,
-        p50_ms: at(0.5),
-        p99_ms: at(0.99),
-        beside_mbps,
-    })
+    let mut outcome = Outcome::of(cell, &mut network.endpoint(1).arrived, wire_bytes, beside_bytes);
+    outcome.redundancy = (counters.bound_data > 0).then(|| extras as f64 / counters.bound_data as f64);
+    Ok(outcome)
 }

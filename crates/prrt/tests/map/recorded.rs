@@ -2,18 +2,25 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
 
 use noctule_netsim::link::{Entry, Recording};
 use noctule_timebase::Span;
 
 use super::Fault;
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/pingpong/");
+/// In a folder above the package that this is part of.
+const FOLDER: &str = "vectors/pingpong";
 
 /// Reads the recording `name`; what has no answer is lost.
 pub fn read(name: &str) -> Result<Recording, Fault> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .map(|above| above.join(FOLDER).join(name))
+        .find(|folder| folder.is_dir())
+        .ok_or_else(|| format!("there is no {FOLDER}/{name}"))?;
     let rows = |file: &str| -> Result<Vec<_>, Fault> {
-        let path = format!("{FOLDER}{name}/{file}");
+        let path = format!("{}/{file}", folder.display());
         let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
         let row = |line: &str| {
             let mut columns = line.split(',').skip(1).map(str::trim);
