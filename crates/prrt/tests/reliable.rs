@@ -111,3 +111,20 @@ fn samples_of_a_megabyte_use_the_line() {
     }
     assert!(slow.is_empty(), "{slow:?}");
 }
+
+#[test]
+fn feedback_that_is_lost_does_not_make_the_window_smaller() {
+    let mut slow = Vec::new();
+    for (feedback, least) in [("", 0.9), ("loss=5% burst=15ms", 0.9), ("loss=10% burst=30ms", 0.8)] {
+        let line = format!("a>b: delay=10ms rate=200mbit queue=50ms; b>a: delay=10ms {feedback}");
+        for seed in seeds(1, 3) {
+            let offer = Offer::Paced(1_000_000, Span::from_ms(100), Class::Reliable);
+            let on_time = run(&line, offer, None, (Span::from_s(10), seed)).on_time(Span::from_ms(250));
+            println!("seed {seed}, {line}: {on_time:.3} on time");
+            if on_time < least {
+                slow.push(format!("seed {seed}, {line}: {on_time}"));
+            }
+        }
+    }
+    assert!(slow.is_empty(), "{slow:?}");
+}

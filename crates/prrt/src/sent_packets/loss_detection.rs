@@ -93,6 +93,8 @@ impl SentPackets {
             self.path_mtu.lost((number, packet.bytes), packet.sent_at, round_trip, now);
         }
         match packet.carried.kind {
+            // Feedback that was lost is no sign that too much was sent.
+            Kind::Fragment { .. } if packet.state == State::Unreportable => {}
             Kind::Fragment { .. } => self.window.lost(number, next, now),
             Kind::Symbol => self.pace.lost(packet.sent_at, now),
             Kind::Probe => return false,
