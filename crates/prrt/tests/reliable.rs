@@ -128,3 +128,18 @@ fn feedback_that_is_lost_does_not_make_the_window_smaller() {
     }
     assert!(slow.is_empty(), "{slow:?}");
 }
+
+#[test]
+fn a_window_that_was_made_smaller_grows_again_where_nothing_is_lost_after_it() {
+    let mut slow = Vec::new();
+    let line = "delay=3ms jitter=1ms distribution=lognormal loss=10% burst=60ms; a>b: rate=30mbit queue=5ms";
+    for seed in seeds(1, 8) {
+        let offer = Offer::Paced(1_200, Span::from_ms(1), Class::Reliable);
+        let on_time = run(line, offer, None, (Span::from_s(10), seed)).on_time(Span::from_ms(500));
+        println!("seed {seed}: {on_time:.3} on time");
+        if on_time < 0.85 {
+            slow.push(format!("seed {seed}: {on_time}"));
+        }
+    }
+    assert!(slow.is_empty(), "{slow:?}");
+}

@@ -41,6 +41,23 @@ pub(super) enum Sign {
 impl ChanceLoss {
     pub(super) fn arrived(&mut self, packets: u32) {
         self.packets = self.packets.saturating_add(packets);
+        // Where hardly anything is lost after a decrease, no loss comes that could say so.
+        if let Some((before, left)) = self.trial.filter(|_| self.packets >= PACKETS)
+            && self.share_lost() <= middle(before, left)
+        {
+            self.forget_trial();
+        }
+    }
+
+    /// The window is another one by now: nothing follows from what it loses.
+    pub(super) fn forget_trial(&mut self) {
+        if self.trial.take().is_some() {
+            (self.packets, self.lost) = (0, 0);
+        }
+    }
+
+    fn share_lost(&self) -> f64 {
+        f64::from(self.lost) / f64::from(self.packets.max(1))
     }
 
     /// One more was lost.
@@ -49,15 +66,14 @@ impl ChanceLoss {
         if self.packets < PACKETS {
             return Sign::Chance;
         }
-        let share = f64::from(self.lost) / f64::from(self.packets);
+        let share = self.share_lost();
         (self.packets, self.lost) = (0, 0);
         self.latest = share;
-        if let Some((before, left)) = self.trial.take() {
-            let if_ours = (1.0 - (1.0 - before) / left).max(0.0);
-            if share > (before + if_ours) / 2.0 {
-                self.share = share;
-                return Sign::InVain;
-            }
+        if let Some((before, left)) = self.trial.take()
+            && share > middle(before, left)
+        {
+            self.share = share;
+            return Sign::InVain;
         }
         if share > self.share + EXCESS {
             return Sign::Excess;
@@ -95,6 +111,12 @@ impl ChanceLoss {
     pub(super) fn is_exceeded_by(&self, lost: u32, arrived: u32) -> bool {
         f64::from(lost) > (self.share + EXCESS) * f64::from(lost + arrived)
     }
+}
+
+/// Of the loss before a decrease that left this part of the window, and of the loss after it if the window was the cause.
+fn middle(before: f64, left: f64) -> f64 {
+    let if_ours = (1.0 - (1.0 - before) / left).max(0.0);
+    (before + if_ours) / 2.0
 }
 
 #[cfg(test)]
@@ -142,5 +164,16 @@ mod tests {
         for _ in 0..5 {
             assert_eq!(judge(&mut chance, 0.8), Sign::Excess);
         }
+    }
+
+    #[test]
+    fn a_decrease_after_which_nothing_is_lost_holds_the_window_no_longer_than_that_takes_to_see() {
+        let mut chance = ChanceLoss::default();
+        assert_eq!(judge(&mut chance, 0.2), Sign::Excess);
+        chance.arrived(PACKETS - 1);
+        assert!(chance.is_tried());
+        chance.arrived(1);
+        assert!(!chance.is_tried());
+        assert_eq!(judge(&mut chance, 0.05), Sign::Chance);
     }
 }

@@ -389,6 +389,7 @@ impl Window {
         if in_a_row >= TIMEOUTS_LIMIT {
             self.set((self.bytes / 2.0).min(self.limits.initial_bytes as f64));
             (self.mode, self.decreased_at, self.before_decrease) = (START, next, None);
+            self.chance.forget_trial();
             self.round = Round::new(now, next);
         }
     }
