@@ -2,9 +2,9 @@
  *
  * Publish and subscribe from a microcontroller: a DDS-XRCE client that never waits.
  *
- * C99, no heap, no globals, no recursion. The client opens nothing and asks no clock: bytes that arrived go in, bytes to
+ * C99, no heap, no globals, no recursion. The client opens nothing and reads no clock: bytes that arrived go in, bytes to
  * send come out, and `now_ns` is an argument. It speaks to any DDS-XRCE agent; two extensions that only Noctule's agent
- * understands (docs/spec/xrce.md) are sent to no other agent.
+ * supports (docs/spec/xrce.md) are sent to no other agent.
  *
  * Trusted: the configuration and the caller. Not trusted: every byte from the line. No number of the agent's is used as a
  * size or an index before it is compared with a limit of ours.
@@ -51,7 +51,7 @@ extern "C" {
 #ifndef NOCTULE_CLIENT_SILENCE_NS
 #define NOCTULE_CLIENT_SILENCE_NS INT64_C(2400000000)
 #endif
-/* The agent is asked for a missing acknowledgement after twice the shortest recent round trip, then after twice as long
+/* A missing acknowledgement is requested after twice the shortest recent round trip, then after twice as long
  * each time, but never later than this. */
 #ifndef NOCTULE_CLIENT_HEARTBEAT_NS
 #define NOCTULE_CLIENT_HEARTBEAT_NS INT64_C(50000000)
@@ -76,9 +76,9 @@ extern "C" {
 #define NOCTULE_CLIENT_SAMPLE_MAX 65527
 /* Largest large_bytes. */
 #define NOCTULE_CLIENT_LARGE_MAX (UINT32_C(1) << 30)
-/* Room that noctule_client_poll_transmit asks for: every byte of a frame may have to be escaped. */
+/* Room that noctule_client_poll_transmit needs: every byte of a frame may have to be escaped. */
 #define NOCTULE_CLIENT_TRANSMIT_BYTES(message_bytes) (2 * (message_bytes) + 13)
-/* Memory that a client asks for. `large_bytes`: see noctule_client_config_t. */
+/* Memory that a client needs. `large_bytes`: see noctule_client_config_t. */
 #define NOCTULE_CLIENT_MEMORY_BYTES(message_bytes, slots_out, slots_in, large_bytes) \
     ((size_t)(message_bytes) * (2u + (slots_out) + (slots_in)) + (large_bytes))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Know another clock: its offset, its drift, and how wrong both may be.
+ * An estimate of another clock: its offset, its drift, and how wrong both may be.
  *
  * C99, no heap, no globals, no recursion, no floating point in `bounded`. The caller owns all memory; time is an
  * argument. Both estimators give bit for bit what the Rust crate noctule-time-sync gives; why they are made as they

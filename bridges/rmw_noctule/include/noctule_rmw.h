@@ -56,7 +56,7 @@ typedef struct nrmw_service {
   nrmw_quality quality;
 } nrmw_service;
 
-/* A message. source_ns: INT64_MIN if it is not known. gid: of the publisher, or of the client that asks or asked; number: of the publisher's
+/* A message. source_ns: INT64_MIN if it is not known. gid: of the publisher, or of the client of the request; number: of the publisher's
  * samples, or of the client's requests. is_lent: the bytes lie in shared memory, which can only be read. */
 typedef struct nrmw_message {
   const uint8_t * bytes;
@@ -155,7 +155,7 @@ nrmw_waitable * nrmw_client_waitable(nrmw_client * client);
 nrmw_server * nrmw_server_open(nrmw_node * node, const nrmw_service * service, nrmw_error * error);
 void nrmw_server_free(nrmw_server * server);
 bool nrmw_server_take(nrmw_server * server, nrmw_message * message);
-/* 0: done; 1: the gid is of no client; 2: the response is too long, as error says. */
+/* 0: done; 1: the gid is of no client; 2: the response is too long, with the limit in error. */
 int nrmw_server_reply(
   nrmw_server * server, const uint8_t * gid, int64_t number, const uint8_t * bytes, size_t length,
   nrmw_error * error);

@@ -83,7 +83,7 @@ int noctule_action_send(noctule_action_client_t *client, const void *bytes, size
  * Errors: NO_REPLY and others of the goal event->goal if event->kind is not 0; ARGUMENT, BROKEN. */
 int noctule_action_next(noctule_action_client_t *client, int64_t timeout_ns, noctule_goal_event_t *event);
 
-/* Asks to cancel a goal of any client (NULL: all goals) and all that were accepted at up_to_ns or before (0: no others); the answer is an event.
+/* Requests the cancellation of a goal of any client (NULL: all goals) and all that were accepted at up_to_ns or before (0: no others); the answer is an event.
  * Errors: ARGUMENT, SYSTEM. */
 int noctule_action_cancel(noctule_action_client_t *client, const uint8_t goal[16], int64_t up_to_ns);
 

@@ -121,7 +121,7 @@ public:
         return known;
     }
 
-    // Asks to cancel a goal of any client; the answer is an event.
+    // Requests the cancellation of a goal of any client; the answer is an event.
     void cancel(const GoalId &goal) { detail::check(noctule_action_cancel(client_.get(), goal.data(), 0)); }
 
     // The same for all goals that were accepted at this time of day or before.

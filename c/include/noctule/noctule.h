@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Messaging for robots that always knows how old its data is.
+ * Messaging for robots, in which every sample has its age.
  *
  * A node joins a swarm; a publisher writes samples of a topic, a subscriber reads them, each with its age in the
  * reader's own clock and a bound for it. Samples are plain bytes. A wait set waits for many subscribers at once; a dispatcher
  * calls back. C99; C++17 programs use noctule.hpp.
  *
  * Results. Functions that return int give NOCTULE_OK, NOCTULE_NOTHING or a count, and a negative number of
- * noctule_status_t if they failed; noctule_last_error() then says why. On failure what a result pointer points to is NULL
+ * noctule_status_t if they failed; noctule_last_error() then gives the reason. On failure what a result pointer points to is NULL
  * (handles) or unchanged (info). NULL where something must be is an error and changes nothing.
  *
  * Text is UTF-8 and ends with a zero byte. Text, options and bytes are copied: they may go when the call returns.
@@ -97,7 +97,7 @@ typedef struct {
  * Errors: ARGUMENT, SYSTEM. */
 int noctule_node_open(const char *name, const noctule_node_options_t *options, noctule_node_t **node);
 
-/* Tells other nodes that ask what a type is made of, so that their tools show samples as fields; generated code does it.
+/* Describes a type to nodes that request it, so that their tools show samples as fields; generated code does it.
  * The text: docs/spec/type-description.md. Errors: ARGUMENT (it is none), SYSTEM (no room for more types). */
 int noctule_node_describe(const noctule_node_t *node, const char *description);
 
@@ -169,7 +169,7 @@ typedef struct {
     int64_t sent_ns, arrived_ns, replied_ns, received_ns;
 } noctule_exchange_t;
 
-/* Asks another node for its time and waits for the reply. Errors: ARGUMENT (no such node), NO_REPLY, SYSTEM. */
+/* Requests the time of another node and waits for the reply. Errors: ARGUMENT (no such node), NO_REPLY, SYSTEM. */
 int noctule_ping(const noctule_node_t *node, const noctule_node_id_t *other, int64_t timeout_ns, noctule_exchange_t *exchange);
 
 /* Clocks of this machine that others stamp in. */
@@ -192,7 +192,7 @@ int noctule_source_time_of(const noctule_node_t *node, int clock, int64_t stamp_
 /* Now, in nanoseconds of the node's clock; INT64_MIN if node is NULL. */
 int64_t noctule_now_ns(const noctule_node_t *node);
 
-/* Says goodbye and ends the thread, or leaves that to the last of its publishers and subscribers. NULL is allowed. */
+/* Announces that the node leaves and ends the thread, or leaves that to the last of its publishers and subscribers. NULL is allowed. */
 void noctule_node_close(noctule_node_t *node);
 
 /* ---- QoS, in the words of DDS and ROS 2 ---- */
@@ -467,7 +467,7 @@ int noctule_call_start(noctule_client_t *client, const void *bytes, size_t lengt
 int noctule_call_next(noctule_client_t *client, int64_t timeout_ns, int64_t *call, noctule_reply_t **reply,
                       noctule_sample_info_t *info);
 
-/* Ends a call; its server learns it. NOCTULE_NOTHING if it has ended. Errors: ARGUMENT. */
+/* Ends a call, and notifies its server. NOCTULE_NOTHING if it has ended. Errors: ARGUMENT. */
 int noctule_call_cancel(noctule_client_t *client, int64_t call);
 
 /* NULL is allowed. */
@@ -481,7 +481,7 @@ int noctule_server_open(const noctule_node_t *node, const char *service, const n
                         noctule_server_t **server);
 
 /* Waits up to timeout_ns, or for ever if it is negative, for a request: info->bytes until noctule_request_release, with its age and the node that
- * asks. *deadline_ns, if not NULL: the age at which the caller waits no longer. NOCTULE_NOTHING when the time is over. Errors: ARGUMENT, BROKEN. */
+ * sent it. *deadline_ns, if not NULL: the age at which the caller waits no longer. NOCTULE_NOTHING when the time is over. Errors: ARGUMENT, BROKEN. */
 int noctule_server_receive(noctule_server_t *server, int64_t timeout_ns, noctule_request_t **request,
                            noctule_sample_info_t *info, int64_t *deadline_ns);
 
@@ -518,7 +518,7 @@ enum {
     NOCTULE_PARAMETER_STRING_ARRAY = 9
 };
 
-/* A value; its type says which field holds it. */
+/* A value; its type selects the field that holds it. */
 typedef struct {
     int type;             /* NOCTULE_PARAMETER_BOOL and so on. */
     bool boolean;
@@ -541,7 +541,7 @@ typedef struct {
     double from, to, step;
 } noctule_parameter_options_t;
 
-/* Opens the parameters of a node under the name that ROS 2 knows a node by, such as "/arm": none at first. A thread of the library answers
+/* Opens the parameters of a node under the name that the node has in ROS 2, such as "/arm": none at first. A thread of the library answers
  * others; any thread may use the handle. Errors: ARGUMENT, SYSTEM. */
 int noctule_parameters_open(const noctule_node_t *node, const char *name, noctule_parameters_t **parameters);
 
@@ -556,7 +556,7 @@ int noctule_parameters_get(const noctule_parameters_t *parameters, const char *n
 /* Sets a parameter as others do. Errors: ARGUMENT, with the reason why it was refused. */
 int noctule_parameters_set(const noctule_parameters_t *parameters, const char *name, const noctule_parameter_value_t *value);
 
-/* Asked before a parameter is set, for each of those that are set together; not 0 refuses all of them, with the sentence that it writes into
+/* Called before a parameter is set, for each of those that are set together; not 0 refuses all of them, with the sentence that it writes into
  * why. Name and value go when it returns. It may read the parameters, but neither set nor close them. */
 typedef int (*noctule_parameter_callback_t)(void *context, const char *name, const noctule_parameter_value_t *value, char *why,
                                             size_t why_bytes);
@@ -567,7 +567,7 @@ int noctule_parameters_on_set(const noctule_parameters_t *parameters, noctule_pa
 /* NULL is allowed. */
 void noctule_parameters_close(noctule_parameters_t *parameters);
 
-/* Opens the asking end of another node's parameters; each call waits up to deadline_ns, 0: 5 s. One thread at a time uses it. Errors: ARGUMENT, SYSTEM. */
+/* Opens a client of another node's parameters; each call waits up to deadline_ns, 0: 5 s. One thread at a time uses it. Errors: ARGUMENT, SYSTEM. */
 int noctule_parameter_client_open(const noctule_node_t *node, const char *name, int64_t deadline_ns,
                                   noctule_parameter_client_t **client);
 

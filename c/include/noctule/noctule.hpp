@@ -3,7 +3,7 @@
 // The library for C++17: noctule.h with destructors, exceptions and chrono. Header only; link what noctule.h needs.
 //
 // All but a Dispatcher can be moved, and nothing copied. Constructors, functions that open and functions that publish or take throw
-// noctule::Error with the sentence of noctule_last_error; no exception passes through C. Threads: as noctule.h says. Handles may be
+// noctule::Error with the sentence of noctule_last_error; no exception passes through C. Threads: as in noctule.h. Handles may be
 // destroyed in any order.
 #ifndef NOCTULE_HPP
 #define NOCTULE_HPP
@@ -399,7 +399,7 @@ public:
         node_.reset(node);
     }
 
-    // Tells other nodes that ask what a type is made of, for their tools; generated code does it. False if the text is no description, or there is no
+    // Describes a type to nodes that request it, for their tools; generated code does it. False if the text is no description, or there is no
     // room for more types.
     bool describe(const char *description) const noexcept { return noctule_node_describe(node_.get(), description) == NOCTULE_OK; }
 
@@ -466,14 +466,14 @@ public:
         return ActionServer(node_.get(), action, options);
     }
 
-    // Has parameters under the name that ROS 2 knows a node by, such as "/arm": none at first.
+    // Opens parameters under the name that the node has in ROS 2, such as "/arm": none at first.
     Parameters parameters(const std::string &name) const {
         noctule_parameters_t *parameters = nullptr;
         detail::check(noctule_parameters_open(node_.get(), name.c_str(), &parameters));
         return Parameters(parameters);
     }
 
-    // Opens the asking end of another node's parameters; each call waits up to the deadline.
+    // Opens a client of another node's parameters; each call waits up to the deadline.
     ParameterClient parameter_client(const std::string &name, nanoseconds deadline = std::chrono::seconds(5)) const {
         noctule_parameter_client_t *client = nullptr;
         detail::check(noctule_parameter_client_open(node_.get(), name.c_str(), deadline.count(), &client));
@@ -534,7 +534,7 @@ public:
         return status == NOCTULE_NOTHING ? std::nullopt : std::optional<LinkCounters>(counters);
     }
 
-    // Asks another node for its time and waits for the reply: by this node's clock when the request was sent and the reply received, by the
+    // Requests the time of another node and waits for the reply: by this node's clock when the request was sent and the reply received, by the
     // other's when the request arrived and the reply was sent.
     Exchange ping(const NodeId &other, nanoseconds timeout) const {
         noctule_exchange_t exchange;

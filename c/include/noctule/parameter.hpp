@@ -149,8 +149,8 @@ public:
         detail::check(noctule_parameters_set(parameters_.get(), name.c_str(), shown.get()));
     }
 
-    // Has callback(name, value) asked before a parameter is set, by any thread; the sentence that it gives, or that of an exception, refuses. It may read the
-    // parameters, but not set them. The last callback that was given is asked.
+    // Has callback(name, value) called before a parameter is set, by any thread; the sentence that it gives, or that of an exception, refuses. It may read the
+    // parameters, but not set them. The last callback that was given is called.
     void on_set(std::function<std::optional<std::string>(const std::string &, const Parameter &)> callback) {
         callbacks_.push_back(std::make_unique<Callback>(std::move(callback)));
         detail::check(noctule_parameters_on_set(parameters_.get(), &called, callbacks_.back().get()));

@@ -2,7 +2,7 @@
  *
  * The client as a FreeRTOS task. It sleeps in a task notification until its UART's interrupts give it one, or until
  * something is due; it needs no other object of the kernel. The UART is the program's: its driver calls the two functions
- * `_from_isr`, and starts a transmission when it is asked to.
+ * `_from_isr`, and starts a transmission when it is requested.
  *
  * Calls of FreeRTOS (v9 or later): xTaskGetCurrentTaskHandle, ulTaskNotifyTake, vTaskNotifyGiveFromISR,
  * portYIELD_FROM_ISR, and uxTaskGetSystemState for the report.

@@ -21,10 +21,10 @@ typedef struct {
     size_t unsent_at, unsent_end;
 } noctule_posix_t;
 
-/* Opens a device, raw, 8N1. Zero, or -1 with errno: EINVAL is a baud rate that this system does not know. */
+/* Opens a device, raw, 8N1. Zero, or -1 with errno: EINVAL is a baud rate that this system does not support. */
 int noctule_posix_open_serial(noctule_posix_t *self, const char *path, uint32_t baud);
 
-/* A socket that speaks to `host` (a numeric IPv4 address) only. Zero, or -1 with errno. */
+/* A socket that exchanges datagrams with `host` (a numeric IPv4 address) only. Zero, or -1 with errno. */
 int noctule_posix_open_udp(noctule_posix_t *self, const char *host, uint16_t port);
 
 void noctule_posix_close(noctule_posix_t *self);
