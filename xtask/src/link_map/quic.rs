@@ -26,7 +26,7 @@ pub(super) fn run(request: &Request, (seed, draws, form): (u64, u64, &str)) -> R
         shell::run_in(
             &root.join(PACKAGE),
             &format!(
-                "cargo run --release --quiet -- {seed} {draws} {form} > target/quic.tmp && mv target/quic.tmp {}",
+                "cargo run --release --quiet -- {seed} {draws} {form} > {0}.tmp && mv {0}.tmp {0}",
                 root.join(&theirs).display()
             ),
         )?;

@@ -304,7 +304,7 @@ impl RateLimit {
     ) {
         let queue = round_trip - path.floor();
         self.queued_from = path.floor() + unqueued(path);
-        if is_long(queue, path) {
+        if queue > unqueued(path) {
             self.long_in_a_row = self.long_in_a_row.saturating_add(1);
         } else {
             (self.long_in_a_row, self.unqueued) = (0, Some((sent_at, sent_before)));
@@ -336,7 +336,7 @@ impl RateLimit {
     ) {
         let Epoch { began, round_trips, least: Some(least), .. } = self.epoch else { return };
         let queue = least - path.floor();
-        let is_long = is_long(queue, path);
+        let is_long = queue > unqueued(path);
         let needed =
             if matches!(self.state, State::Free(_)) { LONG_ROUND_TRIPS } else { LONG_ROUND_TRIPS_LIMITED };
         if now - began < EPOCH_LEAST.max(path.floor() * 2) || is_long && round_trips < needed {
@@ -447,7 +447,7 @@ impl RateLimit {
         let expected = (now - least - test.began).max(Span::ZERO).as_s_f64() * share;
         let [drained, noise] = [reference - least, QUEUE_LEAST.max(path.noise())].map(|span| span.as_s_f64());
         let queue = least - path.floor();
-        if !is_long(queue, path) {
+        if queue <= unqueued(path) {
             // Gone long before it could have drained: a radio that stalled, or another flow's.
             let is_ours = drained <= expected * 2.0 / DRAINED + noise;
             self.conclude(is_ours, queue, now);
@@ -520,10 +520,6 @@ impl RateLimit {
 /// Part of what arrives that drains a queue in time.
 fn drains(queue: Span) -> f64 {
     (1.0 - queue.as_s_f64() / DRAIN.as_s_f64()).max(DRAIN_LEAST)
-}
-
-fn is_long(queue: Span, path: &PathDelay) -> bool {
-    queue > unqueued(path)
 }
 
 /// A round trip may be so long above the floor without a queue.
