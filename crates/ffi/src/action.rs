@@ -19,14 +19,14 @@ use crate::subscriber::Info;
 /// `noctule_action_client_t`.
 pub struct ActionClientHandle {
     client: RawActionClient,
-    // After the client: its thread tells the others that the client has gone.
+    // After the client: its thread announces that the client has gone.
     _node: Arc<Node>,
 }
 
 /// `noctule_action_server_t`.
 pub struct ActionServerHandle {
     server: RawActionServer,
-    // After the server: its thread tells the others that the server has gone.
+    // After the server: its thread announces that the server has gone.
     _node: Arc<Node>,
 }
 
@@ -104,7 +104,7 @@ struct Settings {
 }
 
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn settings(options: *const ActionOptions) -> Result<Settings, Failure> {
     // SAFETY: null or the caller's options.
     let options = unsafe { argument::shared(options, "options") }?;
@@ -143,7 +143,7 @@ unsafe fn settings(options: *const ActionOptions) -> Result<Settings, Failure> {
 }
 
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn goal_id(goal: *const u8) -> Result<GoalId, Failure> {
     if goal.is_null() {
         return Ok(GoalId::default());
@@ -157,7 +157,7 @@ unsafe fn goal_id(goal: *const u8) -> Result<GoalId, Failure> {
 /// Opens a client.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_action_client_open(
     node: *const NodeHandle,
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn noctule_action_client_open(
     client: *mut *mut ActionClientHandle,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let handle = unsafe { argument::exclusive(client, "client") }?;
         *handle = std::ptr::null_mut();
         // SAFETY: null or the caller's handle and text.
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn noctule_action_client_open(
 /// Does something with a client.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn with_client(
     client: *mut ActionClientHandle,
     act: impl FnOnce(&mut RawActionClient) -> Outcome,
@@ -206,7 +206,7 @@ unsafe fn with_client(
 /// Sends a goal.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_action_send(
     client: *mut ActionClientHandle,
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn noctule_action_send(
     goal: *mut u8,
 ) -> c_int {
     let send = |client: &mut RawActionClient| {
-        // SAFETY: the caller's bytes, and where it wants the number, or null.
+        // SAFETY: the caller's bytes, and its memory for the number, or null.
         let (bytes, goal) = unsafe {
             let wanted = if goal.is_null() { None } else { Some(argument::buffer(goal, 16)?) };
             (argument::slice(bytes.cast::<u8>(), length_bytes, "bytes")?, wanted)
@@ -235,7 +235,7 @@ pub unsafe extern "C" fn noctule_action_send(
 /// Waits for what becomes of a goal.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_action_next(
     client: *mut ActionClientHandle,
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn noctule_action_next(
     event: *mut Event,
 ) -> c_int {
     let next = |client: &mut RawActionClient| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let event = unsafe { argument::exclusive(event, "event") }?;
         (event.kind, event.goal, event.status, event.stamp_ns) = (0, [0; 16], 0, 0);
         event.message = std::ptr::null_mut();
@@ -281,10 +281,10 @@ fn ns(stamp: GoalStamp) -> i64 {
     i64::from(stamp.sec) * 1_000_000_000 + i64::from(stamp.nanosec)
 }
 
-/// Asks to cancel goals.
+/// Requests the cancellation of goals.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_action_cancel(
     client: *mut ActionClientHandle,
@@ -306,7 +306,7 @@ pub unsafe extern "C" fn noctule_action_cancel(
 /// Waits for a server.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_action_wait_for_server(
     client: *mut ActionClientHandle,
@@ -323,7 +323,7 @@ pub unsafe extern "C" fn noctule_action_wait_for_server(
 /// Opens a server.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_action_server_open(
     node: *const NodeHandle,
@@ -332,7 +332,7 @@ pub unsafe extern "C" fn noctule_action_server_open(
     server: *mut *mut ActionServerHandle,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let handle = unsafe { argument::exclusive(server, "server") }?;
         *handle = std::ptr::null_mut();
         // SAFETY: null or the caller's handle and text.
@@ -362,7 +362,7 @@ pub unsafe extern "C" fn noctule_action_server_open(
 /// Waits for a goal.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_action_server_next(
     server: *const ActionServerHandle,
@@ -371,7 +371,7 @@ pub unsafe extern "C" fn noctule_action_server_next(
     info: *mut Info,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the results.
+        // SAFETY: the memory of the caller for the results.
         let (handle, info) =
             unsafe { (argument::exclusive(goal, "goal")?, argument::exclusive(info, "info")?) };
         *handle = std::ptr::null_mut();
@@ -389,7 +389,7 @@ pub unsafe extern "C" fn noctule_action_server_next(
 /// Does something with a goal that waits to be accepted.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn decide(
     goal: *mut GoalHandle,
     act: impl FnOnce(RawGoal) -> Result<Stage, noctule::action::GoalError>,
@@ -413,7 +413,7 @@ unsafe fn decide(
 /// Accepts a goal.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_goal_accept(goal: *mut GoalHandle, execute: u8) -> c_int {
     let accept = |offered: RawGoal| {
@@ -426,7 +426,7 @@ pub unsafe extern "C" fn noctule_goal_accept(goal: *mut GoalHandle, execute: u8)
 /// Rejects a goal.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_goal_reject(goal: *mut GoalHandle) -> c_int {
     // SAFETY: passed on.
@@ -436,7 +436,7 @@ pub unsafe extern "C" fn noctule_goal_reject(goal: *mut GoalHandle) -> c_int {
 /// Does something with a goal that was accepted.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn with_goal(goal: *mut GoalHandle, act: impl FnOnce(&mut RawActiveGoal) -> Outcome) -> c_int {
     guard(|| {
         // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
@@ -450,7 +450,7 @@ unsafe fn with_goal(goal: *mut GoalHandle, act: impl FnOnce(&mut RawActiveGoal) 
 /// Executes a goal that was accepted for later.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_goal_execute(goal: *mut GoalHandle) -> c_int {
     let execute = |active: &mut RawActiveGoal| {
@@ -464,7 +464,7 @@ pub unsafe extern "C" fn noctule_goal_execute(goal: *mut GoalHandle) -> c_int {
 /// The number of a goal.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_goal_id(goal: *const GoalHandle, id: *mut u8) -> c_int {
     guard(|| {
@@ -479,7 +479,7 @@ pub unsafe extern "C" fn noctule_goal_id(goal: *const GoalHandle, id: *mut u8) -
 /// Waits until a goal is to be canceled.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_goal_wait_for_cancel(goal: *mut GoalHandle, timeout_ns: i64) -> c_int {
     let wait = |active: &mut RawActiveGoal| {
@@ -492,7 +492,7 @@ pub unsafe extern "C" fn noctule_goal_wait_for_cancel(goal: *mut GoalHandle, tim
 /// Publishes feedback.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_goal_feedback(
     goal: *mut GoalHandle,
@@ -511,7 +511,7 @@ pub unsafe extern "C" fn noctule_goal_feedback(
 /// Ends a goal.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_goal_end(
     goal: *mut GoalHandle,
@@ -535,7 +535,7 @@ pub unsafe extern "C" fn noctule_goal_end(
 /// Gives a message back.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_goal_message_release(message: *mut MessageHandle) {
     // SAFETY: null or a handle that the caller gives back.
@@ -545,7 +545,7 @@ pub unsafe extern "C" fn noctule_goal_message_release(message: *mut MessageHandl
 /// Closes a goal.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_goal_close(goal: *mut GoalHandle) {
     // SAFETY: null or a handle that the caller gives back.
@@ -555,7 +555,7 @@ pub unsafe extern "C" fn noctule_goal_close(goal: *mut GoalHandle) {
 /// Closes a client.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_action_client_close(client: *mut ActionClientHandle) {
     // SAFETY: null or a handle that the caller gives back.
@@ -565,7 +565,7 @@ pub unsafe extern "C" fn noctule_action_client_close(client: *mut ActionClientHa
 /// Closes a server.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_action_server_close(server: *mut ActionServerHandle) {
     // SAFETY: null or a handle that the caller gives back.

@@ -38,7 +38,7 @@ impl Context {
 /// A subscriber that has been taken over, with its node.
 struct Taken {
     subscriber: Subscriber,
-    // After the subscriber, whose end it tells the others.
+    // After the subscriber, whose end it announces.
     _node: Arc<Node>,
 }
 
@@ -59,14 +59,14 @@ impl Receive for Taken {
 /// Makes a dispatcher.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_dispatcher_open(
     wait: c_int,
     dispatcher: *mut *mut DispatcherHandle,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let handle = unsafe { argument::exclusive(dispatcher, "dispatcher") }?;
         *handle = std::ptr::null_mut();
         let dispatcher = Dispatcher::new(argument::wait(wait)?);
@@ -82,7 +82,7 @@ const IS_SPINNING: &str = "using this dispatcher; register before it spins, and 
 /// Registers a callback and takes over the subscriber.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_on_sample(
     dispatcher: *const DispatcherHandle,
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn noctule_on_sample(
         let context = Context(context);
         dispatcher.on_sample(Taken { subscriber, _node: node }, move |sample: Sample| {
             let info = Info::new(sample.info(), sample.as_ptr());
-            // SAFETY: the caller's function and what it wants to be called with; the bytes stay until it returns.
+            // SAFETY: the caller's function and its context; the bytes stay until it returns.
             unsafe { call(context.pointer(), &raw const info) }
         });
         Ok(OK)
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn noctule_on_sample(
 /// Sets the function that is called with errors.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_on_error(
     dispatcher: *const DispatcherHandle,
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn noctule_on_error(
         let context = Context(context);
         exclusive(&handle.dispatcher, IS_SPINNING)?.on_error(move |error| {
             let sentence = CString::new(error.to_string().replace('\0', "")).unwrap_or_default();
-            // SAFETY: the caller's function and what it wants to be called with.
+            // SAFETY: the caller's function and its context.
             unsafe { call(context.pointer(), sentence.as_ptr()) }
         });
         Ok(OK)
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn noctule_on_error(
 /// Calls until it is stopped.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_spin(dispatcher: *const DispatcherHandle) -> c_int {
     guard(|| {
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn noctule_spin(dispatcher: *const DispatcherHandle) -> c_
 /// Waits, and calls once.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_spin_once(dispatcher: *const DispatcherHandle, timeout_ns: i64) -> c_int {
     guard(|| {
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn noctule_spin_once(dispatcher: *const DispatcherHandle, 
 /// Stops a dispatcher for good.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_stop(dispatcher: *const DispatcherHandle) {
     // SAFETY: null or the caller's handle. Not guarded: it cannot panic, and may run in a signal handler.
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn noctule_stop(dispatcher: *const DispatcherHandle) {
 /// Closes a dispatcher and its subscribers.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_dispatcher_close(dispatcher: *mut DispatcherHandle) {
     // SAFETY: null or a handle that the caller gives back.

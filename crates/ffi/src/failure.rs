@@ -1,4 +1,4 @@
-//! Result of a call: a code, and a sentence that its thread can ask for.
+//! Result of a call: a code, and a sentence that its thread can get.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
@@ -180,7 +180,7 @@ impl From<ReplyError> for Failure {
 
 /// Runs one call: keeps the sentence of a failure for its thread, and turns a panic into a code.
 pub(crate) fn guard(call: impl FnOnce() -> Outcome) -> c_int {
-    // A handle that a panic has left half changed is still safe to close, which the header asks for.
+    // A handle that a panic has left half changed is still safe to close, which the header requires.
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(code)) => code,
         Ok(Err(Failure { code, sentence })) => {
@@ -196,7 +196,7 @@ pub(crate) fn guard(call: impl FnOnce() -> Outcome) -> c_int {
 
 fn remember(sentence: String) {
     let text = CString::new(sentence.replace('\0', "")).unwrap_or_default();
-    // Fails only while the thread ends, and then it is not asked for.
+    // Fails only while the thread ends, and then nobody gets it.
     let _ = LAST.try_with(|last| *last.borrow_mut() = text);
 }
 

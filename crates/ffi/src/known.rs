@@ -65,11 +65,11 @@ fn count(count: usize) -> c_int {
 /// The node's number.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_node_id(node: *const NodeHandle, id: *mut [u8; 16]) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let id = unsafe { argument::exclusive(id, "id") }?;
         // SAFETY: null or the caller's handle.
         *id = unsafe { argument::shared(node, "node") }?.0.id().0;
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn noctule_node_id(node: *const NodeHandle, id: *mut [u8; 
 /// Calls with each other node.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_nodes(
     node: *const NodeHandle,
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn noctule_nodes(
             let (name, address) = (text(&known.name), text(&known.address.to_string()));
             let (id, name, address) = (known.id.0, name.as_ptr(), address.as_ptr());
             let given = KnownNode { id, name, address, same_host: known.same_host };
-            // SAFETY: the caller's function and what it wants to be called with; the texts stay until it returns.
+            // SAFETY: the caller's function and its context; the texts stay until it returns.
             unsafe { call(context, &raw const given) }
         }
         Ok(count(nodes.len()))
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn noctule_nodes(
 /// Calls with each endpoint of other nodes.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_endpoints(
     node: *const NodeHandle,
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn noctule_endpoints(
                 keep_last: endpoint.qos.depth,
                 payload_bytes_max: endpoint.payload_bytes_max,
             };
-            // SAFETY: the caller's function and what it wants to be called with; the texts stay until it returns.
+            // SAFETY: the caller's function and its context; the texts stay until it returns.
             unsafe { call(context, &raw const given) }
         }
         Ok(count(endpoints.len()))
@@ -146,14 +146,14 @@ pub unsafe extern "C" fn noctule_endpoints(
 /// Counters of a node.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_node_counters(
     node: *const NodeHandle,
     counters: *mut NodeCounters,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let result = unsafe { argument::exclusive(counters, "counters") }?;
         // SAFETY: null or the caller's handle.
         let node = &unsafe { argument::shared(node, "node") }?.0;
@@ -190,7 +190,7 @@ pub struct LinkCounters {
 /// Counters of the link to a node of another host.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_link_counters(
     node: *const NodeHandle,
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn noctule_link_counters(
     counters: *mut LinkCounters,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let result = unsafe { argument::exclusive(counters, "counters") }?;
         // SAFETY: null or the caller's handle.
         let node = &unsafe { argument::shared(node, "node") }?.0;
@@ -228,10 +228,10 @@ pub struct Exchange {
     received_ns: i64,
 }
 
-/// Asks another node for its time.
+/// Requests the time of another node.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_ping(
     node: *const NodeHandle,
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn noctule_ping(
     exchange: *mut Exchange,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let result = unsafe { argument::exclusive(exchange, "exchange") }?;
         // SAFETY: null or the caller's handle.
         let node = &unsafe { argument::shared(node, "node") }?.0;

@@ -6,9 +6,9 @@
 //! of ours whose address the caller keeps; publishers and subscribers hold their node, so handles
 //! may be closed in any order.
 //!
-//! Every pointer is checked for null and otherwise trusted: that it points to what the header says is
+//! Every pointer is checked for null and otherwise trusted: that it points to what the header states is
 //! the caller's promise and the premise of each `SAFETY` comment.
-#![allow(unsafe_code)] // glue: each block says which promise of the caller it rests on
+#![allow(unsafe_code)] // glue: each block names the promise of the caller that it rests on
 
 pub mod action;
 mod argument;

@@ -32,7 +32,7 @@ pub struct NodeOptions {
 /// Starts a node.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_node_open(
     name: *const c_char,
@@ -44,9 +44,9 @@ pub unsafe extern "C" fn noctule_node_open(
 }
 
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn open(name: *const c_char, options: *const NodeOptions, node: *mut *mut NodeHandle) -> Outcome {
-    // SAFETY: where the caller wants the result.
+    // SAFETY: the memory of the caller for the result.
     let node = unsafe { argument::exclusive(node, "node") }?;
     *node = std::ptr::null_mut();
     // SAFETY: the caller's text.
@@ -74,7 +74,7 @@ unsafe fn open(name: *const c_char, options: *const NodeOptions, node: *mut *mut
 /// Describes a type.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_node_describe(node: *const NodeHandle, description: *const c_char) -> c_int {
     guard(|| {
@@ -104,7 +104,7 @@ unsafe impl Sync for Context {}
 impl Drop for Context {
     fn drop(&mut self) {
         if let Some(done) = self.1 {
-            // SAFETY: the caller's function and what it wants to be called with, once.
+            // SAFETY: the caller's function and its context, once.
             unsafe { done(self.0) }
         }
     }
@@ -118,7 +118,7 @@ impl Context {
 }
 
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn more_options(mut builder: NodeBuilder, options: &NodeOptions) -> Result<NodeBuilder, Failure> {
     // SAFETY: null or the caller's text.
     if let Some(address) = unsafe { argument::optional_text(options.interface_address, "interface_address") }?
@@ -143,7 +143,7 @@ unsafe fn more_options(mut builder: NodeBuilder, options: &NodeOptions) -> Resul
         builder = builder.on_notice(move |notice| {
             let kind = CString::new(notice.kind()).unwrap_or_default();
             let sentence = CString::new(notice.to_string().replace('\0', "")).unwrap_or_default();
-            // SAFETY: the caller's function and what it wants to be called with; both texts stay until it returns.
+            // SAFETY: the caller's function and its context; both texts stay until it returns.
             unsafe { call(context.pointer(), kind.as_ptr(), sentence.as_ptr()) }
         });
     }
@@ -153,7 +153,7 @@ unsafe fn more_options(mut builder: NodeBuilder, options: &NodeOptions) -> Resul
 /// Now on the node's clock.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_now_ns(node: *const NodeHandle) -> i64 {
     let mut now_ns = i64::MIN;
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn noctule_now_ns(node: *const NodeHandle) -> i64 {
 /// Closes a node.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_node_close(node: *mut NodeHandle) {
     // SAFETY: null or a handle that the caller gives back.

@@ -22,7 +22,7 @@ const DEADLINE_DEFAULT: Duration = Duration::from_secs(5);
 /// `noctule_parameters_t`.
 pub struct ParametersHandle {
     parameters: Parameters,
-    // After the parameters: its thread tells the others that they have gone.
+    // After the parameters: its thread announces that they have gone.
     _node: Arc<Node>,
 }
 
@@ -79,7 +79,7 @@ type Callback = unsafe extern "C" fn(
 ) -> c_int;
 type NameCallback = unsafe extern "C" fn(context: *mut c_void, name: *const c_char);
 
-/// A caller's context, which the header says must be usable from any thread.
+/// A caller's context, which the header requires to be usable from any thread.
 pub(crate) struct Context(pub(crate) *mut c_void);
 // SAFETY: the caller's promise.
 unsafe impl Send for Context {}
@@ -152,7 +152,7 @@ impl Kept {
 }
 
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn value_of(value: *const Value) -> Result<ParameterValue, Failure> {
     // SAFETY: null or the caller's value.
     let value = unsafe { argument::shared(value, "value") }?;
@@ -164,12 +164,12 @@ unsafe fn value_of(value: *const Value) -> Result<ParameterValue, Failure> {
         ))
     })?;
     /// # Safety
-    /// The header says what an array of this type has.
+    /// An array of this type has what the header states.
     unsafe fn list<T: Clone>(value: &Value) -> Result<Vec<T>, Failure> {
         // SAFETY: passed on.
         Ok(unsafe { argument::slice(value.elements.cast::<T>(), value.count, "value->elements") }?.to_vec())
     }
-    // SAFETY: the caller's arrays and texts, of the type that it says.
+    // SAFETY: the caller's arrays and texts, of the type that it names.
     Ok(unsafe {
         match kind {
             ParameterType::NotSet => ParameterValue::NotSet,
@@ -195,9 +195,9 @@ unsafe fn value_of(value: *const Value) -> Result<ParameterValue, Failure> {
 }
 
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn give(value: ParameterValue, kept: *mut *mut Kept, shown: *mut Value) -> Outcome {
-    // SAFETY: where the caller wants the results.
+    // SAFETY: the memory of the caller for the results.
     let (kept, shown) = unsafe { (argument::exclusive(kept, "kept")?, argument::exclusive(shown, "value")?) };
     let held = Kept::new(value);
     *shown = held.shown();
@@ -208,7 +208,7 @@ unsafe fn give(value: ParameterValue, kept: *mut *mut Kept, shown: *mut Value) -
 /// Opens a node's parameters.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_parameters_open(
     node: *const NodeHandle,
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn noctule_parameters_open(
     parameters: *mut *mut ParametersHandle,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let handle = unsafe { argument::exclusive(parameters, "parameters") }?;
         *handle = ptr::null_mut();
         // SAFETY: null or the caller's handle and text.
@@ -230,7 +230,7 @@ pub unsafe extern "C" fn noctule_parameters_open(
 /// Declares a parameter.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_parameters_declare(
     parameters: *const ParametersHandle,
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn noctule_parameters_declare(
 }
 
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn descriptor(options: *const Options, kind: ParameterType) -> Result<ParameterDescriptor, Failure> {
     // SAFETY: null or the caller's options.
     let Some(options) = (unsafe { options.as_ref() }) else { return Ok(ParameterDescriptor::default()) };
@@ -286,7 +286,7 @@ unsafe fn descriptor(options: *const Options, kind: ParameterType) -> Result<Par
 /// The value of a parameter.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_parameters_get(
     parameters: *const ParametersHandle,
@@ -295,7 +295,7 @@ pub unsafe extern "C" fn noctule_parameters_get(
     value: *mut Value,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         *unsafe { argument::exclusive(kept, "kept") }? = ptr::null_mut();
         // SAFETY: null or the caller's handle and text.
         let (handle, name) =
@@ -309,7 +309,7 @@ pub unsafe extern "C" fn noctule_parameters_get(
 /// Sets a parameter.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_parameters_set(
     parameters: *const ParametersHandle,
@@ -326,10 +326,10 @@ pub unsafe extern "C" fn noctule_parameters_set(
     })
 }
 
-/// Has a callback asked before parameters are set.
+/// Has a callback called before parameters are set.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_parameters_on_set(
     parameters: *const ParametersHandle,
@@ -362,10 +362,10 @@ pub unsafe extern "C" fn noctule_parameters_on_set(
     })
 }
 
-/// Opens the asking end of a node's parameters.
+/// Opens a client of the parameters of a node.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_parameter_client_open(
     node: *const NodeHandle,
@@ -374,7 +374,7 @@ pub unsafe extern "C" fn noctule_parameter_client_open(
     client: *mut *mut ParameterClientHandle,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let handle = unsafe { argument::exclusive(client, "client") }?;
         *handle = ptr::null_mut();
         // SAFETY: null or the caller's handle and text.
@@ -393,7 +393,7 @@ pub unsafe extern "C" fn noctule_parameter_client_open(
 /// Calls for each name of the node's parameters.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_parameter_client_list(
     client: *mut ParameterClientHandle,
@@ -415,7 +415,7 @@ pub unsafe extern "C" fn noctule_parameter_client_list(
 /// The value of another node's parameter.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_parameter_client_get(
     client: *mut ParameterClientHandle,
@@ -424,7 +424,7 @@ pub unsafe extern "C" fn noctule_parameter_client_get(
     value: *mut Value,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         *unsafe { argument::exclusive(kept, "kept") }? = ptr::null_mut();
         // SAFETY: null or the caller's handle, which no other thread uses meanwhile, and its text.
         let (handle, name) =
@@ -440,7 +440,7 @@ pub unsafe extern "C" fn noctule_parameter_client_get(
 /// Sets another node's parameter.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_parameter_client_set(
     client: *mut ParameterClientHandle,
@@ -462,7 +462,7 @@ pub unsafe extern "C" fn noctule_parameter_client_set(
 /// Gives a value back.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_parameter_release(kept: *mut Kept) {
     // SAFETY: null or a handle that the caller gives back.
@@ -472,17 +472,17 @@ pub unsafe extern "C" fn noctule_parameter_release(kept: *mut Kept) {
 /// Closes a node's parameters.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_parameters_close(parameters: *mut ParametersHandle) {
     // SAFETY: null or a handle that the caller gives back.
     unsafe { close(parameters) }
 }
 
-/// Closes the asking end.
+/// Closes the client.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_parameter_client_close(client: *mut ParameterClientHandle) {
     // SAFETY: null or a handle that the caller gives back.

@@ -16,7 +16,7 @@ use crate::source_time::SourceTimeGiven;
 pub struct PublisherHandle {
     /// Never waited for: a second thread is an error, where it would lose samples.
     publisher: Mutex<Publisher>,
-    // After the publisher: its thread tells the others that the publisher has gone.
+    // After the publisher: its thread announces that the publisher has gone.
     _node: Arc<Node>,
 }
 
@@ -38,7 +38,7 @@ pub struct PublisherOptions {
 /// Opens a topic for writing.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_publisher_open(
     node: *const NodeHandle,
@@ -51,14 +51,14 @@ pub unsafe extern "C" fn noctule_publisher_open(
 }
 
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn open(
     node: *const NodeHandle,
     topic: *const c_char,
     options: *const PublisherOptions,
     publisher: *mut *mut PublisherHandle,
 ) -> Outcome {
-    // SAFETY: where the caller wants the result.
+    // SAFETY: the memory of the caller for the result.
     let handle = unsafe { argument::exclusive(publisher, "publisher") }?;
     *handle = std::ptr::null_mut();
     // SAFETY: null or the caller's handle.
@@ -129,14 +129,14 @@ pub struct PublisherCounters {
 /// Counts what became of samples.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_publisher_counters(
     publisher: *const PublisherHandle,
     counters: *mut PublisherCounters,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let counters = unsafe { argument::exclusive(counters, "counters") }?;
         // SAFETY: null or the caller's handle.
         let publisher = unsafe { publisher_of(publisher) }?;
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn noctule_publisher_counters(
 /// Publishes a copy of some bytes that were true at about `source_time_ns`.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_publish_uncertain(
     publisher: *const PublisherHandle,
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn noctule_publish_uncertain(
 /// Lends a place for the next sample.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_loan(
     publisher: *const PublisherHandle,
@@ -188,7 +188,7 @@ pub unsafe extern "C" fn noctule_loan(
     place: *mut *mut c_void,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let place = unsafe { argument::exclusive(place, "place") }?;
         *place = std::ptr::null_mut();
         // SAFETY: null or the caller's handle.
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn noctule_loan(
 /// Publishes what was lent.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_publish_loan(
     publisher: *const PublisherHandle,
@@ -218,7 +218,7 @@ pub unsafe extern "C" fn noctule_publish_loan(
 /// Takes back what was lent, unpublished.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_drop_loan(publisher: *const PublisherHandle) -> c_int {
     guard(|| {
@@ -231,7 +231,7 @@ pub unsafe extern "C" fn noctule_drop_loan(publisher: *const PublisherHandle) ->
 /// Publishes a copy of some bytes, true now.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_publish(
     publisher: *const PublisherHandle,
@@ -250,7 +250,7 @@ pub unsafe extern "C" fn noctule_publish(
 /// Publishes a copy of some bytes that were true at `source_time_ns`.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_publish_at(
     publisher: *const PublisherHandle,
@@ -271,7 +271,7 @@ pub unsafe extern "C" fn noctule_publish_at(
 /// Waits until a sample can be published with keep all.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_wait_for_room(
     publisher: *const PublisherHandle,
@@ -289,7 +289,7 @@ pub unsafe extern "C" fn noctule_wait_for_room(
 /// Waits until everything was acknowledged.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_wait_for_acknowledgments(
     publisher: *const PublisherHandle,
@@ -306,7 +306,7 @@ pub unsafe extern "C" fn noctule_wait_for_acknowledgments(
 /// Counts the readers that are matched now.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_publisher_readers(publisher: *const PublisherHandle) -> c_int {
     guard(|| {
@@ -319,7 +319,7 @@ pub unsafe extern "C" fn noctule_publisher_readers(publisher: *const PublisherHa
 /// Closes a publisher.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_publisher_close(publisher: *mut PublisherHandle) {
     // SAFETY: null or a handle that the caller gives back.

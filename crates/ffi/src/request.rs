@@ -16,14 +16,14 @@ use crate::subscriber::Info;
 /// `noctule_client_t`.
 pub struct ClientHandle {
     client: RawClient,
-    // After the client: its thread tells the others that the client has gone.
+    // After the client: its thread announces that the client has gone.
     _node: Arc<Node>,
 }
 
 /// `noctule_server_t`.
 pub struct ServerHandle {
     server: RawServer,
-    // After the server: its thread tells the others that the server has gone.
+    // After the server: its thread announces that the server has gone.
     _node: Arc<Node>,
 }
 
@@ -50,7 +50,7 @@ pub struct ServiceOptions {
 type Settings = (ServiceTypes, Option<u32>, Option<std::time::Duration>, bool);
 
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn settings(options: *const ServiceOptions) -> Result<Settings, Failure> {
     let any = || TypeRef { name: "bytes".to_owned(), hash: 0 };
     let mut types = ServiceTypes { request: any(), response: any() };
@@ -83,7 +83,7 @@ unsafe fn settings(options: *const ServiceOptions) -> Result<Settings, Failure> 
 /// Opens a client.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_client_open(
     node: *const NodeHandle,
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn noctule_client_open(
     client: *mut *mut ClientHandle,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let handle = unsafe { argument::exclusive(client, "client") }?;
         *handle = std::ptr::null_mut();
         // SAFETY: null or the caller's handle and text.
@@ -116,9 +116,9 @@ pub unsafe extern "C" fn noctule_client_open(
 /// Gives a reply to the caller.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn give(reply: RawReply, handle: *mut *mut ReplyHandle, info: *mut Info) -> Outcome {
-    // SAFETY: where the caller wants the result.
+    // SAFETY: the memory of the caller for the result.
     let (handle, info) =
         unsafe { (argument::exclusive(handle, "reply")?, argument::exclusive(info, "info")?) };
     let kept = Box::new(ReplyHandle(reply));
@@ -130,7 +130,7 @@ unsafe fn give(reply: RawReply, handle: *mut *mut ReplyHandle, info: *mut Info) 
 /// Sends a request and waits for its response.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_call(
     client: *mut ClientHandle,
@@ -140,9 +140,9 @@ pub unsafe extern "C" fn noctule_call(
     info: *mut Info,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         *unsafe { argument::exclusive(reply, "reply") }? = std::ptr::null_mut();
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         unsafe { argument::exclusive(info, "info") }?;
         // SAFETY: null or the caller's handle, which no other thread uses meanwhile, and its bytes.
         let (handle, bytes) = unsafe {
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn noctule_call(
 /// Begins a call.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_call_start(
     client: *mut ClientHandle,
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn noctule_call_start(
     call: *mut i64,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let number = unsafe { argument::exclusive(call, "call") }?;
         // SAFETY: null or the caller's handle, which no other thread uses meanwhile, and its bytes.
         let (handle, bytes) = unsafe {
@@ -188,7 +188,7 @@ pub unsafe extern "C" fn noctule_call_start(
 /// Waits for a call that ends.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_call_next(
     client: *mut ClientHandle,
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn noctule_call_next(
     info: *mut Info,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the results.
+        // SAFETY: the memory of the caller for the results.
         let number = unsafe {
             *argument::exclusive(reply, "reply")? = std::ptr::null_mut();
             argument::exclusive(info, "info")?;
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn noctule_call_next(
 /// Cancels a call.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_call_cancel(client: *mut ClientHandle, call: i64) -> c_int {
     guard(|| {
@@ -230,7 +230,7 @@ pub unsafe extern "C" fn noctule_call_cancel(client: *mut ClientHandle, call: i6
 /// Opens a server.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_server_open(
     node: *const NodeHandle,
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn noctule_server_open(
     server: *mut *mut ServerHandle,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let handle = unsafe { argument::exclusive(server, "server") }?;
         *handle = std::ptr::null_mut();
         // SAFETY: null or the caller's handle and text.
@@ -260,7 +260,7 @@ pub unsafe extern "C" fn noctule_server_open(
 /// Waits for a request.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_server_receive(
     server: *mut ServerHandle,
@@ -270,7 +270,7 @@ pub unsafe extern "C" fn noctule_server_receive(
     deadline_ns: *mut i64,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the results.
+        // SAFETY: the memory of the caller for the results.
         let (kept, info) =
             unsafe { (argument::exclusive(request, "request")?, argument::exclusive(info, "info")?) };
         *kept = std::ptr::null_mut();
@@ -279,7 +279,7 @@ pub unsafe extern "C" fn noctule_server_receive(
         let Some(received) = handle.server.receive(argument::timeout(timeout_ns))? else {
             return Ok(NOTHING);
         };
-        // SAFETY: null or where the caller wants the result.
+        // SAFETY: null or the memory of the caller for the result.
         if let Some(deadline_ns) = unsafe { deadline_ns.as_mut() } {
             *deadline_ns = received.deadline().ns();
         }
@@ -293,7 +293,7 @@ pub unsafe extern "C" fn noctule_server_receive(
 /// Does something with a server and one of its requests.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn with_request(
     server: *mut ServerHandle,
     request: *const RequestHandle,
@@ -310,7 +310,7 @@ unsafe fn with_request(
 /// Answers a request.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_server_reply(
     server: *mut ServerHandle,
@@ -330,7 +330,7 @@ pub unsafe extern "C" fn noctule_server_reply(
 /// Answers a request with a reason.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_server_fail(
     server: *mut ServerHandle,
@@ -349,7 +349,7 @@ pub unsafe extern "C" fn noctule_server_fail(
 /// Whether the client does not wait for an answer any more.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_server_is_cancelled(
     server: *mut ServerHandle,
@@ -362,7 +362,7 @@ pub unsafe extern "C" fn noctule_server_is_cancelled(
 /// Gives a reply back.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_reply_release(reply: *mut ReplyHandle) {
     // SAFETY: null or a handle that the caller gives back.
@@ -372,7 +372,7 @@ pub unsafe extern "C" fn noctule_reply_release(reply: *mut ReplyHandle) {
 /// Gives a request back.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_request_release(request: *mut RequestHandle) {
     // SAFETY: null or a handle that the caller gives back.
@@ -382,7 +382,7 @@ pub unsafe extern "C" fn noctule_request_release(request: *mut RequestHandle) {
 /// Closes a client.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_client_close(client: *mut ClientHandle) {
     // SAFETY: null or a handle that the caller gives back.
@@ -392,7 +392,7 @@ pub unsafe extern "C" fn noctule_client_close(client: *mut ClientHandle) {
 /// Closes a server.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_server_close(server: *mut ServerHandle) {
     // SAFETY: null or a handle that the caller gives back.

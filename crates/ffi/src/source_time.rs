@@ -20,7 +20,7 @@ pub struct SourceTimeGiven {
 /// A stamp of another clock on the node's.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_source_time_of(
     node: *const NodeHandle,
@@ -29,7 +29,7 @@ pub unsafe extern "C" fn noctule_source_time_of(
     source_time: *mut SourceTimeGiven,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let result = unsafe { argument::exclusive(source_time, "source_time") }?;
         // SAFETY: null or the caller's handle.
         let node = unsafe { argument::shared(node, "node") }?;

@@ -15,7 +15,7 @@ use crate::node::{NodeHandle, close};
 /// `noctule_subscriber_t`.
 pub struct SubscriberHandle {
     pub(crate) subscriber: Subscriber,
-    // After the subscriber: its thread tells the others that the subscriber has gone.
+    // After the subscriber: its thread announces that the subscriber has gone.
     pub(crate) node: Arc<Node>,
 }
 
@@ -122,7 +122,7 @@ impl From<SubscriberStatistics> for Statistics {
 /// Opens a topic for reading.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_subscriber_open(
     node: *const NodeHandle,
@@ -135,14 +135,14 @@ pub unsafe extern "C" fn noctule_subscriber_open(
 }
 
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn open(
     node: *const NodeHandle,
     topic: *const c_char,
     options: *const SubscriberOptions,
     subscriber: *mut *mut SubscriberHandle,
 ) -> Outcome {
-    // SAFETY: where the caller wants the result.
+    // SAFETY: the memory of the caller for the result.
     let handle = unsafe { argument::exclusive(subscriber, "subscriber") }?;
     *handle = std::ptr::null_mut();
     // SAFETY: null or the caller's handle.
@@ -189,7 +189,7 @@ const BORROWS_MAX: u32 = 7;
 /// Borrows the next sample, if there is one.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_take(
     subscriber: *mut SubscriberHandle,
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn noctule_take(
 /// Borrows the newest sample, if there is one, and passes over older ones.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_take_latest(
     subscriber: *mut SubscriberHandle,
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn noctule_take_latest(
 /// Borrows the next sample and waits for it.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_receive(
     subscriber: *mut SubscriberHandle,
@@ -230,7 +230,7 @@ pub unsafe extern "C" fn noctule_receive(
 }
 
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn receive(
     subscriber: *mut SubscriberHandle,
     timeout: Option<Duration>,
@@ -242,17 +242,17 @@ unsafe fn receive(
 }
 
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn take_with(
     subscriber: *mut SubscriberHandle,
     take: impl FnOnce(&mut Subscriber) -> Result<Option<Sample>, TakeError>,
     sample: *mut *mut SampleHandle,
     info: *mut Info,
 ) -> Outcome {
-    // SAFETY: where the caller wants the result.
+    // SAFETY: the memory of the caller for the result.
     let handle = unsafe { argument::exclusive(sample, "sample") }?;
     *handle = std::ptr::null_mut();
-    // SAFETY: where the caller wants the result.
+    // SAFETY: the memory of the caller for the result.
     let info = unsafe { argument::exclusive(info, "info") }?;
     // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
     let SubscriberHandle { subscriber, .. } = unsafe { argument::exclusive(subscriber, "subscriber") }?;
@@ -265,7 +265,7 @@ unsafe fn take_with(
 /// Copies the next sample, if there is one.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_take_into(
     subscriber: *mut SubscriberHandle,
@@ -274,7 +274,7 @@ pub unsafe extern "C" fn noctule_take_into(
     info: *mut Info,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let info = unsafe { argument::exclusive(info, "info") }?;
         // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
         let SubscriberHandle { subscriber, .. } = unsafe { argument::exclusive(subscriber, "subscriber") }?;
@@ -289,7 +289,7 @@ pub unsafe extern "C" fn noctule_take_into(
 /// Counts the publishers that are matched now.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_subscriber_publishers(subscriber: *mut SubscriberHandle) -> c_int {
     guard(|| {
@@ -302,7 +302,7 @@ pub unsafe extern "C" fn noctule_subscriber_publishers(subscriber: *mut Subscrib
 /// A descriptor to poll.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_subscriber_descriptor(subscriber: *mut SubscriberHandle) -> c_int {
     guard(|| {
@@ -318,14 +318,14 @@ pub unsafe extern "C" fn noctule_subscriber_descriptor(subscriber: *mut Subscrib
 /// Statistics of the topic since the subscriber was opened.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_subscriber_statistics(
     subscriber: *const SubscriberHandle,
     statistics: *mut Statistics,
 ) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let statistics = unsafe { argument::exclusive(statistics, "statistics") }?;
         // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
         let handle = unsafe { argument::shared(subscriber, "subscriber") }?;
@@ -337,7 +337,7 @@ pub unsafe extern "C" fn noctule_subscriber_statistics(
 /// Gives a sample back.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_sample_release(sample: *mut SampleHandle) {
     // SAFETY: null or a handle that the caller gives back.
@@ -347,7 +347,7 @@ pub unsafe extern "C" fn noctule_sample_release(sample: *mut SampleHandle) {
 /// Closes a subscriber.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_subscriber_close(subscriber: *mut SubscriberHandle) {
     // SAFETY: null or a handle that the caller gives back.

@@ -37,11 +37,11 @@ impl AsMut<Subscriber> for Given {
 /// Makes a wait set.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_wait_set_open(wait: c_int, set: *mut *mut WaitSetHandle) -> c_int {
     guard(|| {
-        // SAFETY: where the caller wants the result.
+        // SAFETY: the memory of the caller for the result.
         let handle = unsafe { argument::exclusive(set, "set") }?;
         *handle = std::ptr::null_mut();
         let set = WaitSet::new(argument::wait(wait)?);
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn noctule_wait_set_open(wait: c_int, set: *mut *mut WaitS
 /// Waits for many subscribers at once.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_wait(
     set: *const WaitSetHandle,
@@ -69,14 +69,14 @@ pub unsafe extern "C" fn noctule_wait(
 }
 
 /// # Safety
-/// As the header says.
+/// As in the header.
 unsafe fn wait(
     set: *const WaitSetHandle,
     (subscribers, count): (*const *mut SubscriberHandle, usize),
     timeout_ns: i64,
     ready: *mut usize,
 ) -> Outcome {
-    // SAFETY: where the caller wants the result.
+    // SAFETY: the memory of the caller for the result.
     let ready = unsafe { argument::exclusive(ready, "ready") }?;
     // SAFETY: null or the caller's handle.
     let handle = unsafe { argument::shared(set, "set") }?;
@@ -117,7 +117,7 @@ pub(crate) fn exclusive<'a, T>(mutex: &'a Mutex<T>, does: &str) -> Result<MutexG
 /// Ends a wait.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_wake(set: *const WaitSetHandle) {
     // SAFETY: null or the caller's handle. Not guarded: it cannot panic, and may run in a signal handler.
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn noctule_wake(set: *const WaitSetHandle) {
 /// Closes a wait set.
 ///
 /// # Safety
-/// As the header says.
+/// As in the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_wait_set_close(set: *mut WaitSetHandle) {
     // SAFETY: null or a handle that the caller gives back.
