@@ -182,7 +182,7 @@ static void peer_facts(struct noctule_node *node) {
 }
 
 static void peer_close(struct noctule_node *node) {
-    /* By then the receivers have ended: what has not left, which may be seconds of megabytes, is not wanted any more. */
+    /* By then the receivers have ended: what has not left, which may be seconds of megabytes, is not needed any more. */
     struct linger none = { .l_onoff = 1, .l_linger = 0 };
     (void)node;
     for (size_t i = 0; i < srt.readers; i++) {

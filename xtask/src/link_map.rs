@@ -126,7 +126,7 @@ impl Cell {
     }
 }
 
-/// Runs the map, or some cells of it, and writes what was asked for.
+/// Runs the map, or some cells of it, and writes what was requested.
 pub fn run(request: &Request) -> Result<(), String> {
     let seed = request.seed.unwrap_or(SEED);
     let (draws, form) = match request.cells {

@@ -44,7 +44,7 @@ impl Routes {
         Routes { shared: Arc::clone(shared), to_zenoh: ToZenoh::new(shared), open: BTreeMap::new(), next: 0 }
     }
 
-    /// Closes what is not wanted any more, opens what is, and reads what is read. False if something of that failed, which
+    /// Closes what is not needed any more, opens what is, and reads what is read. False if something of that failed, which
     /// may be tried again.
     pub(crate) fn follow(&mut self, wanted: &Plan) -> bool {
         let unread = |route: &Route| Route { is_read: false, ..route.clone() };

@@ -11,7 +11,7 @@ use noctule_codegen::hash::rihs01;
 const ANSWERED_WITHIN: Duration = Duration::from_millis(100);
 /// A type that was not described is asked for again after this time.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
-/// Types that are asked for in one look, so that a bus of silent nodes does not hold up the rest.
+/// Types that are requested in one look, so that a bus of silent nodes does not hold up the rest.
 const ASKED_AT_ONCE: usize = 8;
 /// Types that are kept.
 const KEPT_MAX: usize = 4096;

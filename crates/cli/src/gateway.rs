@@ -29,7 +29,7 @@ use crate::stop::Stop;
 use crate::swarm::seconds;
 use crate::types::TypesArguments;
 
-/// Between two reports, unless another time is asked for.
+/// Between two reports, unless another time is requested.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// Notices are looked for this often.
 const LOOK: Duration = Duration::from_millis(100);

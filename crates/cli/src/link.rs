@@ -158,7 +158,7 @@ fn serve(arguments: &UpArguments) -> Result<(), Box<dyn Error>> {
     }
     let brought_up = bring_up(arguments).map_err(|error| error.to_string());
     let line = serde_json::to_string(&brought_up.as_ref().map(Instance::state))?;
-    // The program that asked may be gone; the link was asked for all the same.
+    // The program that asked may be gone; the link was requested all the same.
     let _ = writeln!(std::io::stdout(), "{line}");
     brought_up?.serve(&stop)?;
     Ok(())

@@ -16,7 +16,7 @@ const MANIFEST_HEAD: &str =
 pub struct Difference {
     /// Files that are missing or differ, sorted.
     pub write: Vec<String>,
-    /// Files that were generated and are no longer wanted, sorted.
+    /// Files that were generated and are no longer needed, sorted.
     pub remove: Vec<String>,
 }
 

@@ -363,7 +363,7 @@ impl Writer {
     /// Whether a participant's reader is found: that of this client of a service, if it names itself, else any.
     pub fn is_read_by(&self, participant: &[u8; 12], name: Option<&str>) -> bool {
         let mut handles = [0; MATCHED_MAX];
-        // SAFETY: there is room for as many as are asked for.
+        // SAFETY: there is room for as many as are requested.
         let count =
             unsafe { c::dds_get_matched_subscriptions(self.entity.0, handles.as_mut_ptr(), handles.len()) };
         let count = usize::try_from(count).unwrap_or(0).min(handles.len());
@@ -390,7 +390,7 @@ fn alive(reader: c::dds_entity_t, mut each: impl FnMut(*const c_void)) -> Result
     // SAFETY: plain numbers, for which zeros are valid.
     let zero: c::dds_sample_info_t = unsafe { std::mem::zeroed() };
     let mut infos = vec![zero; ENDPOINTS_MAX];
-    // SAFETY: both have room for as many as are asked for; a null first pointer asks for Cyclone's own samples, which are
+    // SAFETY: both have room for as many as are requested; a null first pointer asks for Cyclone's own samples, which are
     // returned below.
     unsafe {
         let (at, most) = (samples.as_mut_ptr(), ENDPOINTS_MAX);

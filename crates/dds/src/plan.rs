@@ -1,8 +1,8 @@
 //! Plans the exchange: endpoints of both sides → routes, and faults of the topics that cannot be exchanged.
 //!
 //! A pure function of two lists, so that every case is a test. Each topic can go both ways at once. What is
-//! received is asked for by the weakest of its writers, so that all of them match; and it is offered on the
-//! other side as it was asked for, so that nothing is offered that no endpoint provides. Only DDS is always offered RELIABLE: readers
+//! received is requested by the weakest of its writers, so that all of them match; and it is offered on the
+//! other side as it was requested, so that nothing is offered that no endpoint provides. Only DDS is always offered RELIABLE: readers
 //! of ROS 2 ask for it by default, and a reliable writer suits both kinds.
 //!
 //! A topic with a writer is announced on the other side at once, and read only if a reader there matches it.

@@ -12,7 +12,7 @@ pub enum FormatError {
         "{format} needs a schema that {type_name} does not have; return one from Message::codec, or use cdr"
     )]
     NeedsSchema {
-        /// The format asked for.
+        /// The format requested.
         format: Format,
         /// The type that has no schema for it.
         type_name: &'static str,
@@ -20,13 +20,13 @@ pub enum FormatError {
     /// The format is a feature that this build does not have.
     #[error("this program is built without {format}; turn on the feature \"{format}\" of the crate noctule")]
     LeftOut {
-        /// The format asked for.
+        /// The format requested.
         format: Format,
     },
     /// The value cannot be expressed in this format.
     #[error("cannot encode as {format}: {what}")]
     Encode {
-        /// The format asked for.
+        /// The format requested.
         format: Format,
         /// The fact.
         what: String,
@@ -34,7 +34,7 @@ pub enum FormatError {
     /// The bytes are not a value of this type in this format.
     #[error("cannot decode as {format}: {what}")]
     Decode {
-        /// The format asked for.
+        /// The format requested.
         format: Format,
         /// The fact.
         what: String,

@@ -227,7 +227,7 @@ pub struct Beside {
     pub peer: String,
     /// Size of one message.
     pub payload_bytes: u64,
-    /// Messages per second that were asked for; `null` = back to back.
+    /// Messages per second that were requested; `null` = back to back.
     pub rate_hz: Option<f64>,
     /// Messages sent.
     pub sent: u64,

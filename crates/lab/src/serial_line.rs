@@ -95,7 +95,7 @@ pub(crate) struct LineFigures {
     pub(crate) facts: BTreeMap<String, f64>,
     /// Bytes of both directions.
     pub(crate) wire_bytes: u64,
-    /// Why the line was not what was asked for.
+    /// Why the line was not what was requested.
     pub(crate) faults: Vec<Invalid>,
 }
 

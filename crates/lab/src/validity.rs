@@ -75,7 +75,7 @@ pub enum Invalid {
         lag_ns / 1e6
     )]
     TooSlow {
-        /// Messages per second that were asked for.
+        /// Messages per second that were requested.
         rate_hz: f64,
         /// Messages per second that were achieved.
         held_hz: f64,

@@ -48,7 +48,7 @@ pub enum InstanceError {
     Node {
         /// The link.
         link: String,
-        /// The name of the node asked for.
+        /// The name of the node requested.
         node: String,
         /// The nodes that it has.
         nodes: String,

@@ -19,7 +19,7 @@
 //! random sequence of its own, so more loss does not change the delays.
 //!
 //! Memory is bounded by [`FLIGHT_PACKETS_MAX`] and [`FLIGHT_BYTES_MAX`]; what exceeds them is dropped
-//! and counted apart from all that was asked for.
+//! and counted apart from all that was requested.
 //!
 //! References: E. N. Gilbert, "Capacity of a burst-noise channel", BSTJ 39 (1960); E. O. Elliott,
 //! "Estimates of error rates for codes on burst-noise channels", BSTJ 42 (1963).
@@ -80,7 +80,7 @@ pub struct Link {
 pub struct Delivery {
     /// Which receiver's, counted from zero.
     pub receiver: usize,
-    /// When it was due; not later than the `now` it was asked for with.
+    /// When it was due; not later than the `now` it was requested with.
     pub due: Instant<Truth>,
     /// The packet, possibly spoiled.
     pub bytes: Vec<u8>,

@@ -120,7 +120,7 @@ pub struct Opened<'a> {
     pub from: Option<NodeId>,
     /// The opened content.
     pub body: &'a [u8],
-    /// Without a key [`SealedWith::PairKey`]: then nothing is asked for.
+    /// Without a key [`SealedWith::PairKey`]: then nothing is requested.
     pub with: SealedWith,
 }
 

@@ -60,7 +60,7 @@ pub enum NodeError {
     Depth {
         /// The topic.
         topic: String,
-        /// The history that was asked for, in samples.
+        /// The history that was requested, in samples.
         depth: u32,
     },
     /// Deadline bound without a deadline.
@@ -80,7 +80,7 @@ pub enum NodeError {
     /// A domain without multicast groups.
     #[error("domain {domain} has no multicast groups of its own; 0 to 5000 have")]
     Domain {
-        /// The domain that was asked for.
+        /// The domain that was requested.
         domain: u32,
     },
     /// A static peer that is no address.

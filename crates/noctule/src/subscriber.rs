@@ -146,7 +146,7 @@ impl SubscriberBuilder {
 
     /// HISTORY keep last: how many samples of each publisher this subscriber may lag behind; older ones are passed over and
     /// count as missed. At least 1. Default: the publisher's own history, be it keep last or keep all; its depth is also the most for a
-    /// publisher of this host. Of one of another host as many are kept as the first subscriber of this node asked for.
+    /// publisher of this host. Of one of another host as many are kept as the first subscriber of this node requested.
     pub fn keep_last(mut self, depth: u32) -> Self {
         let depth = depth.max(1);
         (self.endpoint.qos.depth, self.endpoint.qos.keep_all) = (depth, false);

@@ -6,7 +6,7 @@
 //!
 //! # Approach
 //!
-//! - A description is asked for by its hash, which the asking node computes again from the text: a wrong or a forged answer is
+//! - A description is requested by its hash, which the asking node computes again from the text: a wrong or a forged answer is
 //!   recognised by itself, and any node that has the type may answer.
 //! - Only nodes that discovery knows are answered, at their proven address, each at a limited rate: a reply is longer
 //!   than its request.

@@ -314,7 +314,7 @@ fn a_node_without_shared_memory_exchanges_samples_by_udp() {
     for (node, route) in [(&without, Route::Udp), (&beside, Route::SharedMemory)] {
         let mut subscriber = node.subscriber("secret").open().unwrap();
         assert_eq!(next(&mut subscriber).info().route, route);
-        // It is what was asked for, so there is no notice of it.
+        // It is what was requested, so there is no notice of it.
         assert_eq!(std::iter::from_fn(|| node.poll_notice()).filter(|it| it.kind() != "no_key").count(), 0);
     }
 }

@@ -28,7 +28,7 @@ use writing::{Observing, Writing};
 
 /// Topics recorded at once, a thread each.
 pub const TOPICS_LIMIT: usize = 2048;
-/// A thread that waits for samples looks this often whether it is still wanted.
+/// A thread that waits for samples looks this often whether it is still needed.
 const LOOK: Duration = Duration::from_millis(200);
 /// Time-out of the request for a type's description, before its topic is read; a node that does not answer is not asked again.
 const DESCRIBED_WITHIN: Duration = Duration::from_millis(50);

@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(alarm.set(start, None), None);
         assert!(!alarm.takes(start));
         assert_eq!(alarm.set(start, Some(ms(5))), Some(ms(5)));
-        // A sample each millisecond, and the same period is asked for at each.
+        // A sample each millisecond, and the same period is requested at each.
         for passed in 1..5 {
             assert!(!alarm.takes(start + ms(passed)));
             assert_eq!(alarm.set(start + ms(passed), Some(ms(5))), Some(ms(5 - passed)));

@@ -79,7 +79,7 @@ impl Quality {
 
     pub(crate) fn publisher(&self, builder: PublisherBuilder) -> PublisherBuilder {
         let depth = match self.transient_local {
-            // Late joiners get no more than was asked for.
+            // Late joiners get no more than was requested.
             true => self.depth(),
             false => self.depth().max(VOLATILE_DEPTH_MIN),
         };

@@ -78,7 +78,7 @@ pub enum LayoutError {
     /// Configuration or header out of limits.
     #[error("messages of {payload_bytes_max} bytes do not fit into a ring; up to {PAYLOAD_BYTES_MAX} do")]
     Payload {
-        /// The payload that was asked for.
+        /// The payload that was requested.
         payload_bytes_max: u64,
     },
     /// Not the bytes of a ring.
@@ -93,7 +93,7 @@ pub enum LayoutError {
     /// Configuration or header out of limits.
     #[error("messages cannot begin {shift_bytes} bytes behind a multiple of eight; 0 and 4 are possible")]
     Shift {
-        /// The shift that was asked for.
+        /// The shift that was requested.
         shift_bytes: u64,
     },
     /// Header that contradicts itself.

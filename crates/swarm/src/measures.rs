@@ -21,7 +21,7 @@ pub struct Measures {
     pub neighbours: String,
     /// How states travel; all are models on the simulated air.
     pub transport: String,
-    /// States that a drone publishes per second, Hz; less than asked for if the air has no room.
+    /// States that a drone publishes per second, Hz; less than requested if the air has no room.
     pub rate_hz: f64,
     /// Rate of the drone with the least rate, at the end, Hz.
     pub rate_least_hz: f64,

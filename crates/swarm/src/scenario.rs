@@ -261,11 +261,11 @@ impl Scenario {
         Some((limits, Span::from_ns(once.ns() * frames)))
     }
 
-    /// The rate at which all states fit into the air's budget, Hz: the one asked for, or less, the same for all.
+    /// The rate at which all states fit into the air's budget, Hz: the one requested, or less, the same for all.
     ///
     /// # Errors
     /// [`ScenarioError::Air`] with the arithmetic: the rate would fall below the least one, or the modulation is one of
-    /// 802.11b and does not carry what was asked for.
+    /// 802.11b and does not carry what was requested.
     pub fn plan_rate(&self) -> Result<f64, ScenarioError> {
         let Some(air) = &self.air else { return Ok(self.states.rate_hz) };
         let (rate_hz, budget) = (self.states.rate_hz, self.air_budget);

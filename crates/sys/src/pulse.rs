@@ -24,7 +24,7 @@ pub fn interrupt_every(period: Duration) -> io::Result<()> {
         tv_usec: period.subsec_micros() as libc::suseconds_t,
     };
     let timer = libc::itimerval { it_interval: period, it_value: period };
-    // SAFETY: `timer` is initialised and outlives the call; the old value is not asked for.
+    // SAFETY: `timer` is initialised and outlives the call; the old value is not requested.
     if unsafe { libc::setitimer(libc::ITIMER_REAL, &timer, std::ptr::null_mut()) } != 0 {
         return Err(io::Error::last_os_error());
     }

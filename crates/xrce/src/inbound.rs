@@ -83,7 +83,7 @@ impl Inbound {
                 return;
             }
         }
-        // It may hold more than can wait here: what lies beyond is asked for when there is room.
+        // It may hold more than can wait here: what lies beyond is requested when there is room.
         let end = last.wrapping_add(1);
         if precedes(self.expected, end) {
             let distance = end.wrapping_sub(self.expected).min(AHEAD_MAX);

@@ -142,9 +142,9 @@ pub(crate) enum Status {
     Ok = 0x00,
     /// It was there already, and alike.
     Matched = 0x01,
-    /// Reuse was asked for, but what is there differs.
+    /// Reuse was requested, but what is there differs.
     Mismatch = 0x81,
-    /// It is there, and neither reuse nor replacement was asked for.
+    /// It is there, and neither reuse nor replacement was requested.
     AlreadyExists = 0x82,
     /// An object that it refers to (parent, topic, profile) is not there.
     UnknownReference = 0x84,

@@ -50,7 +50,7 @@ impl ServiceRoutes {
         ServiceRoutes { shared: Arc::clone(shared), lanes: Vec::new(), open: BTreeMap::new(), next: 0 }
     }
 
-    /// Closes what is not wanted any more and opens what is. False if something of that failed, which may be tried again.
+    /// Closes what is not needed any more and opens what is. False if something of that failed, which may be tried again.
     pub(crate) fn follow(&mut self, wanted: &[ServiceRoute]) -> bool {
         let by_name: BTreeMap<&str, &ServiceRoute> =
             wanted.iter().map(|route| (route.name.name.as_str(), route)).collect();

@@ -56,7 +56,7 @@ pub(super) fn run(path: &Path, arguments: &TopArguments) -> Result<Outcome, Box<
     Ok(Outcome::Done)
 }
 
-/// The topics, in the order that was asked for.
+/// The topics, in the order that was requested.
 fn rows(recording: &Recording, order: Order) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = recording.topics().map(|(name, topic)| Row { name, topic }).collect();
     let figure: fn(&Row<'_>) -> f64 = match order {

@@ -10,7 +10,7 @@ use noctule_timebase::{Instant, Span};
 
 use super::Ends;
 
-/// A thread looks this often whether it is still wanted.
+/// A thread looks this often whether it is still needed.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Takes every sample of a topic until it is dropped.

@@ -121,7 +121,7 @@ impl ReaderSet {
     pub fn wait(&self, readers: usize, timeout: Duration, ready: &mut Vec<u32>) {
         let timeout_ns = i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX);
         let mut found: Vec<c::dds_attach_t> = vec![WOKEN; readers + 1];
-        // SAFETY: there is room for as many as are asked for.
+        // SAFETY: there is room for as many as are requested.
         let count = unsafe { c::dds_waitset_wait(self.set.0, found.as_mut_ptr(), found.len(), timeout_ns) };
         let count = usize::try_from(count).unwrap_or(0).min(found.len());
         ready.clear();
@@ -205,7 +205,7 @@ impl Reader {
         let most = TAKE_AT_ONCE as u32;
         // Before taking: what is counted by now has been stored by then, for Cyclone does both under one lock.
         let arrived = self.arrived.load(Ordering::Relaxed);
-        // SAFETY: both arrays have room for as many as are asked for.
+        // SAFETY: both arrays have room for as many as are requested.
         let taken = unsafe {
             c::dds_takecdr(self.entity.0, objects.as_mut_ptr(), most, infos.as_mut_ptr(), c::DDS_ANY_STATE)
         };

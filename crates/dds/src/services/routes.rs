@@ -53,7 +53,7 @@ impl ServiceRoutes {
         }
     }
 
-    /// Closes what is not wanted any more, and opens what is. False if something of that failed, which may be tried again.
+    /// Closes what is not needed any more, and opens what is. False if something of that failed, which may be tried again.
     pub(crate) fn follow(&mut self, wanted: &[ServiceRoute]) -> bool {
         let wanted_as = |open: &OpenService| wanted.iter().any(|route| open.route.serves_as(route));
         let gone: BTreeSet<String> =

@@ -145,7 +145,7 @@ impl Shared {
     fn transmit(&self, state: &mut State) -> Result<(), PeerError> {
         let State { speaker, out, .. } = state;
         out.clear();
-        // Each is written before the next is asked for: a time inside is that of its own departure.
+        // Each is written before the next is requested: a time inside is that of its own departure.
         while speaker.poll_transmit(self.clock.now_ns(), out) {
             let lost = self.port.write(out)?;
             self.lost_bytes.fetch_add(lost as u64, Ordering::Relaxed);

@@ -402,7 +402,7 @@ impl RawActionClient {
         Ok(call)
     }
 
-    /// Waits for the event of a goal that is asked for, or its last one.
+    /// Waits for the event of a goal that is requested, or its last one.
     fn wait_for(&mut self, goal: GoalId, is_it: fn(&GoalEvent) -> bool) -> Result<GoalEvent, GoalError> {
         loop {
             self.step()?;

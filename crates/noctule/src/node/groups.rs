@@ -29,7 +29,7 @@ const READERS_MIN: usize = 2;
 pub(super) struct Groups {
     sending: BTreeMap<EndpointId, Sending>,
     receiving: BTreeMap<(NodeId, EndpointId), GroupReceiver>,
-    /// Channels that were asked for last, a bit each.
+    /// Channels that were requested last, a bit each.
     listening: u16,
     malformed: u64,
     /// Each stream keeps its events from its first on.

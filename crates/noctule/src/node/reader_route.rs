@@ -78,7 +78,7 @@ struct ReaderRoute {
     handover: Option<Handover>,
     /// Nodes that refused it, and when to try again.
     avoided: BTreeMap<NodeId, Instant<Raw>>,
-    /// When to ask again for a writer, and how often it was asked for in vain.
+    /// When to ask again for a writer, and how often it was requested in vain.
     again: BTreeMap<Guid, (Instant<Raw>, u32)>,
 }
 
@@ -260,7 +260,7 @@ impl ReaderRoutes {
         Some(granted)
     }
 
-    /// A ring has come that was asked for, of a writer of which `last` is the newest that has come here. Returns it, unless it is kept for
+    /// A ring has come that was requested, of a writer of which `last` is the newest that has come here. Returns it, unless it is kept for
     /// the end of a handover.
     pub(super) fn handle_granted(
         &mut self,

@@ -274,7 +274,7 @@ impl Remote {
         let (granted, progress) = inbound.attach(topic, writer)?;
         let begin = (granted.pins, granted.position, topic.past(writer));
         let source = source((node, writer), granted.into_memory(), begin)?;
-        // What it asked for itself it has; a reader that asks for nothing has the publisher's depth.
+        // What it requested itself it has; a reader that asks for nothing has the publisher's depth.
         let has_asked = topic.history.depth().is_some();
         let source = if has_asked { source.with_depth(inbound.depth) } else { source }
             .kept(progress)

@@ -313,7 +313,7 @@ impl Connections {
     fn drop_outgoing(&mut self, token: u64, shared: &Shared) {
         let Some(mut outgoing) = self.outgoing.remove(&token) else { return };
         if outgoing.is_refused {
-            // What was asked for after that.
+            // What was requested after that.
             return outgoing.refuse_all("it has hung up", shared);
         }
         shared.sources_went(outgoing.node);
@@ -455,7 +455,7 @@ impl Outgoing {
                 true
             }
             Arrival::Packet(_, Packet::End { writer, reader }, _) => {
-                // If it has been asked for anew, what ended is no longer of interest.
+                // If it has been requested anew, what ended is no longer of interest.
                 if !self.asked.iter().chain(&self.to_ask).any(|question| question.is_about(writer, reader)) {
                     shared.lock().handle_relay_end(reader, (self.node, writer), clock::now());
                 }

@@ -18,7 +18,7 @@ pub enum ParameterCallError {
     /// The call.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// An answer with another number of entries than was asked for.
+    /// An answer with another number of entries than was requested.
     #[error(
         "node {node}: {asked} parameters were asked for, and the answer has {came}; one of them may not be declared there"
     )]

@@ -77,7 +77,7 @@ pub(crate) struct Granted {
     pub(crate) reader: ReaderId,
     /// Where it is to be detached when it has gone.
     pub(crate) reader_table: ReaderTable,
-    /// Samples that it may borrow at once; fewer than it asked for if there are no more.
+    /// Samples that it may borrow at once; fewer than it requested if there are no more.
     pub(crate) pins: u32,
     /// Where it begins: what is published from now on lies there or later.
     pub(crate) position: u64,

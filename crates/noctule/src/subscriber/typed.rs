@@ -169,7 +169,7 @@ impl<T> Deref for TypedSample<T> {
     }
 }
 
-/// A plain value where it lies in shared memory, which is not used again while this lives. Only what is asked for is
+/// A plain value where it lies in shared memory, which is not used again while this lives. Only what is requested is
 /// copied: a Rust reference to memory of another process would promise what cannot be kept.
 ///
 /// A sample from the network is in no memory of this layout; it was decoded, and reads the same.

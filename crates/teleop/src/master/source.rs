@@ -164,7 +164,7 @@ impl Device {
     fn open(kind: DeviceKind, path: &Path) -> Result<Device, DeviceError> {
         let failed = |source| DeviceError::Open { path: path.to_owned(), source };
         let mut file = File::open(path).map_err(failed)?;
-        // A file or pipe with recorded events has no axes that could be asked for.
+        // A file or pipe with recorded events has no axes that could be requested.
         let stated = |axis| noctule_sys::input_device::axis(file.as_fd(), axis).ok().flatten();
         let scale = Scale::new(kind, stated)
             .map_err(|source| DeviceError::NoResolution { path: path.to_owned(), source })?;

@@ -14,9 +14,9 @@ use crate::types::Types;
 const TIMEOUT: Duration = Duration::from_millis(500);
 /// So often in all.
 const TRIES: usize = 3;
-/// Types that wait for their turn; the others are asked for when the view looks again.
+/// Types that wait for their turn; the others are requested when the view looks again.
 const WAITING_MAX: usize = 64;
-/// Types that are asked for.
+/// Types that are requested.
 const ASKED_MAX: usize = 4_096;
 
 /// A type of this name and hash, of which the node has an endpoint.

@@ -13,7 +13,7 @@ use crate::figures::{Figures, FrameAges, deadlines_in};
 use crate::sample::{ShownSample, ms};
 use crate::types::{Types, json_tree, number_at};
 
-/// A thread looks this often whether it is still wanted.
+/// A thread looks this often whether it is still needed.
 const LOOK: Duration = Duration::from_millis(500);
 /// Figures are of the last so many nanoseconds.
 const WINDOW: Span = Span::from_ms(10_000);

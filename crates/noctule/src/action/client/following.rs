@@ -182,7 +182,7 @@ impl RawActionClient {
         }
     }
 
-    /// A goal whose server is gone before its result was asked for.
+    /// A goal whose server is gone before its result was requested.
     fn handle_servers(&mut self) -> Result<(), GoalError> {
         let is_gone = |followed: &Followed| match followed.phase {
             Phase::Accepted(call, server) if !self.goals.has_server(server) => Some((call, server)),

@@ -85,7 +85,7 @@ pub(super) struct Member {
     state: State,
     address: SocketAddr,
     pub(super) readers: Vec<Reader>,
-    /// Unanswered requests to each, in the order of the answers, and whether each is still wanted.
+    /// Unanswered requests to each, in the order of the answers, and whether each is still needed.
     asked: BTreeMap<NodeId, VecDeque<Asked>>,
     connected: BTreeSet<NodeId>,
     attached: Vec<Attached>,
@@ -98,7 +98,7 @@ pub(super) struct Member {
 /// A writer and its node.
 type Described = (NodeId, Arc<Endpoint>);
 
-/// By which reader, and whether it is still wanted.
+/// By which reader, and whether it is still needed.
 type Asked = (Described, EndpointId, bool);
 
 /// Which node reads what for which of its readers.
@@ -577,7 +577,7 @@ impl Member {
         }
     }
 
-    /// Endpoints of the oldest request, which this answers, if it is still wanted.
+    /// Endpoints of the oldest request, which this answers, if it is still needed.
     fn answered(&mut self, via: NodeId) -> Option<(Described, EndpointId)> {
         let (writer, reader, is_wanted) = self.asked.get_mut(&via)?.pop_front()?;
         is_wanted.then_some((writer, reader))
