@@ -60,7 +60,7 @@ impl Catalogue {
         Some(endpoint)
     }
 
-    /// Says whether a reader is relayed; whether that is new.
+    /// Sets whether a reader is relayed; whether that is new.
     pub(crate) fn set_relayed(&mut self, id: EndpointId, relayed: bool) -> bool {
         let Some((place, endpoint)) = self.by_id.get_mut(&id) else { return false };
         let is_new = std::mem::replace(&mut endpoint.relayed, relayed) != relayed;

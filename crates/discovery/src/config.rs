@@ -26,7 +26,7 @@ pub struct DiscoveryConfig {
     pub well_known_port: Option<u16>,
     /// Between two hellos in the long run; each is shifted by up to a tenth. Default 1 s.
     pub interval: Span,
-    /// How long a node counts as present after its last hello; it is asked before it is given up. In a swarm
+    /// How long a node counts as present after its last hello; it is probed before it is given up. In a swarm
     /// of 16 and more a twelfth longer for each doubling. Default 5 s.
     pub lifetime: Span,
     /// Bytes per second for all that is not the regular hello. Default 16 KiB/s.

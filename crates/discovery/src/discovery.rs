@@ -42,7 +42,7 @@ pub const STATIC_PEERS_LIMIT: usize = 64;
 /// Events that wait for [`Discovery::poll_event`].
 const EVENTS_LIMIT: usize = 1 << 16;
 
-/// When a starting node says hello, after its start.
+/// When a starting node sends hellos, after its start.
 const START_MS: [i64; 4] = [0, 30, 120, 400];
 /// Hellos after a change of the network begin again no sooner than this.
 const CHANGE_SPACING: Span = Span::from_ms(100);
@@ -54,7 +54,7 @@ const SPREAD_PER_NODE: Span = Span::from_us(500);
 const SPREAD_LIMITS: (Span, Span) = (Span::from_ms(2), Span::from_s(1));
 /// Answers to newcomers, and hellos before their time, are at least this far apart.
 const HELLO_SPACING: Span = Span::from_ms(25);
-/// Pages may be right behind the hello that announces them: wait so long before asking.
+/// Pages may be right behind the hello that announces them: wait so long before requesting them.
 const PAGES_WAIT: Span = Span::from_ms(10);
 /// Between queries without an answer, doubled each time up to 32-fold.
 const ASK_AGAIN: Span = Span::from_ms(50);
@@ -194,7 +194,7 @@ impl Discovery {
         self.announce(now);
     }
 
-    /// Says of a reader of this node whether another process of its host hands it the samples of other hosts.
+    /// Announces of a reader of this node whether another process of its host hands it the samples of other hosts.
     pub fn set_relayed(&mut self, id: EndpointId, relayed: bool, now: Instant<Local>) {
         if self.catalogue.set_relayed(id, relayed) {
             self.announce(now);
@@ -263,7 +263,7 @@ impl Discovery {
     }
 
     fn post(&mut self, to: Locator, body: Body) {
-        // What does not fit is asked for again with the next hello.
+        // What does not fit is requested again with the next hello.
         if self.send_queue.len() < SEND_QUEUE_LIMIT {
             self.send_queue.push_back((to, body));
         }
@@ -495,7 +495,7 @@ impl Discovery {
         self.timers.range(..=(now, NodeId([255; 16]))).map(|(_, node)| *node)
     }
 
-    /// A node that is to be asked now.
+    /// A node that is to be probed now.
     fn query_due(&self, now: Instant<Local>) -> Option<NodeId> {
         let is_due = |query: Query| query.at <= now;
         self.fired(now).find(|node| self.neighbours.get(node).and_then(|node| node.query).is_some_and(is_due))
@@ -541,7 +541,7 @@ impl Discovery {
         None
     }
 
-    /// In turn, so that pages asked for again and again do not keep the others back.
+    /// In turn, so that pages requested again and again do not keep the others back.
     fn next_page(&self) -> Option<u16> {
         let after = self.pages_to_send.range(self.last_page.saturating_add(1)..).next();
         after.or(self.pages_to_send.first()).copied()

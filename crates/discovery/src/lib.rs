@@ -8,7 +8,7 @@
 //!
 //! # Approach
 //!
-//! - Every node says a small *hello* once a second: constant bytes per second per node, however many
+//! - Every node sends a small *hello* once a second: constant bytes per second per node, however many
 //!   others there are. It carries a digest of what the node offers, not the offer itself.
 //! - The offer (its *catalogue* of endpoints) travels in numbered pages, sent once on change. A node that finds that the digest does
 //!   not match what it holds asks for what changed since it last matched; the answer goes to everyone,

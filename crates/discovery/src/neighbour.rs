@@ -25,7 +25,7 @@ pub(crate) struct Neighbour {
     pub(crate) expires: Instant<Local>,
     /// The next question to it.
     pub(crate) query: Option<Query>,
-    /// When to look whether it is to be asked or given up: not after either.
+    /// When to look whether it is to be probed or given up: not after either.
     pub(crate) timer: Instant<Local>,
     /// Its last hello from its locator came then.
     pub(crate) heard: Instant<Local>,
@@ -41,7 +41,7 @@ pub(crate) const ALIASES_LIMIT: usize = 4;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Query {
     pub(crate) at: Instant<Local>,
-    /// How often it was asked without an answer.
+    /// Probes without an answer.
     pub(crate) asked: u32,
     pub(crate) about: About,
 }
@@ -86,12 +86,12 @@ impl Neighbour {
         }
     }
 
-    /// When it is to be asked or given up.
+    /// When it is to be probed or given up.
     pub(crate) fn due(&self) -> Instant<Local> {
         self.query.map_or(self.expires, |query| query.at.min(self.expires))
     }
 
-    /// All its pages are held; if so, remembers the revision.
+    /// All its pages are held; if so, stores the revision.
     pub(crate) fn check_complete(&mut self) -> bool {
         let revision = |number: u16| self.pages.get(&number).map_or(0, |page| page.revision);
         let whole = digest((0..self.hello.pages).map(revision)) == self.hello.digest;

@@ -27,7 +27,7 @@ pub fn stands_for(other: &Endpoint, reader: &Endpoint) -> bool {
 }
 
 /// Whether what `writer` writes can reach readers through another process of their host. Not if it is deadline
-/// bound: its repair is planned for each node that it knows.
+/// bound: its repair is planned for each known node.
 pub fn can_be_handed_on(writer: &Endpoint) -> bool {
     writer.qos.reliability != Reliability::DeadlineBound
 }

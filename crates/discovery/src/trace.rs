@@ -27,7 +27,7 @@ reasons! {
 }
 
 reasons! {
-    /// Why a node is asked.
+    /// Why a node is probed.
     Question {
         PagesMissing = "pages_missing", "announces endpoints that have not arrived";
         Presence = "presence", "was silent for most of its lifetime";
@@ -61,7 +61,7 @@ events! {
         AddressChallenged = "address_challenged", "node {node} is to prove that it receives at {locator}" {
             /// Which.
             node: NodeId,
-            /// The address that it says is its own.
+            /// The address that it announces.
             locator: Locator
         };
         AddressProved = "address_proved", "node {node} has proved that it receives at {locator}" {

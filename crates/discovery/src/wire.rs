@@ -52,13 +52,13 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// The node that a datagram says it is from, if it begins as one of ours does.
+/// The node that a datagram names as its sender, if it begins as one of ours does.
 pub fn sender(bytes: &[u8]) -> Option<NodeId> {
     let header = bytes.first_chunk::<24>().filter(|header| header.starts_with(&MAGIC))?;
     header.last_chunk().copied().map(NodeId)
 }
 
-/// The domain that a datagram says it belongs to, if it begins as one of ours does.
+/// The domain in the header of a datagram, if it begins as one of ours does.
 pub fn domain(bytes: &[u8]) -> Option<u32> {
     let prefix = bytes.first_chunk::<PREFIX_BYTES>().filter(|prefix| prefix.starts_with(&MAGIC))?;
     prefix.last_chunk().copied().map(u32::from_le_bytes)
@@ -107,14 +107,14 @@ pub enum Body {
     Query {
         /// Its receiver.
         to: NodeId,
-        /// The newest revision that the asker holds completely; 0 = none.
+        /// The newest revision that the requester holds completely; 0 = none.
         since: u32,
         /// Pages that need not be sent although they changed since then.
         except: PageSet,
     },
     /// "I am leaving."
     Bye,
-    /// "Show that you receive where you say: send this number back."
+    /// "Show that you receive at this address: send this number back."
     PathChallenge {
         /// The node that is to answer.
         to: NodeId,
@@ -141,7 +141,7 @@ pub struct Hello {
     pub lifetime: Span,
     /// UDP port for data.
     pub port: u16,
-    /// The node has just started and wants to hear from everyone.
+    /// The node has just started and requests the hellos of all.
     pub new_here: bool,
     /// Nodes with the same number share memory.
     pub host: u64,

@@ -7,7 +7,7 @@
 //! - `goals`: states of the goals of a server, its results and the clients that wait for them. Sans-IO.
 //! - [`ActionServer`]: a thread of its own answers requests for results and cancellations while the program works; the program gets the goals.
 //! - [`ActionClient`]: everything that becomes of its goals comes out of one function, [`next`](ActionClient::next), in the caller's thread.
-//! - A result is asked of the server that accepted the goal, so its end is noticed, and named.
+//! - A result is requested from the server that accepted the goal, so its end is noticed, and named.
 //!
 //! Limits: [`GOALS_MAX`], [`RESULTS_MAX`], [`RESULTS_BYTES_MAX`], [`WAITING_MAX`], [`EVENTS_MAX`].
 
@@ -56,17 +56,17 @@ pub struct GoalId(pub [u8; 16]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(i8)]
 pub enum GoalStatus {
-    /// The server does not know it.
+    /// The server has no such goal.
     Unknown = 0,
     /// Accepted, and not begun.
     Accepted = 1,
     /// Under way.
     Executing = 2,
-    /// Under way, and asked to end.
+    /// Under way, and requested to end.
     Canceling = 3,
     /// It ended as it should.
     Succeeded = 4,
-    /// It ended because it was asked to.
+    /// It ended on request.
     Canceled = 5,
     /// It ended because the server gave it up.
     Aborted = 6,

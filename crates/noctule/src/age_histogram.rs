@@ -44,7 +44,7 @@ impl AgeHistogram {
         self.counts.resize(COUNTS, 0);
     }
 
-    /// Forgets all ages and keeps the memory.
+    /// Removes all ages and keeps the memory.
     pub fn clear(&mut self) {
         self.counts.fill(0);
     }

@@ -1,7 +1,7 @@
 //! Callbacks: one thread, the user's, waits for many subscribers and calls for each sample.
 //!
 //! An executor in the sense of ROS 2. Callbacks run one after the other on the thread that spins, so they need no locks among
-//! themselves; a program that wants two at a time has two dispatchers.
+//! themselves; a program that needs two at a time has two dispatchers.
 
 use std::any::Any;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Messaging for robots that always knows how old its data is.
+//! Messaging for robots, in which every sample has its age.
 //!
 //! A [`Node`] joins a swarm; a [`Publisher`] writes samples of a topic, a [`Subscriber`] reads them, each
 //! with its [`Age`] in the reader's own clock and a bound for it. On one host samples go through shared
@@ -100,7 +100,7 @@ pub use noctule_discovery::{
     Reason, Reliability, UnknownQosWord, incompatible,
 };
 pub use noctule_formats::{Format, FormatError, Message, TypeDescription, message};
-/// Terms of the transport that notices and counters speak in.
+/// Terms of the transport in notices and counters.
 pub use noctule_prrt::{Infeasible, LinkCounters, ReceivedCounters, SentCounters};
 pub use noctule_shm_ring::ReadError;
 pub use noctule_time_sync::{Estimate, Exchange};

@@ -80,7 +80,7 @@ pub use unacknowledged::UNACKNOWLEDGED_BYTES_DEFAULT;
 use unacknowledged::Unacknowledged;
 use wake_timer::WakeTimer;
 
-/// A participant of the swarm. Dropping it says goodbye and ends its thread: keep it as long as its
+/// A participant of the swarm. Dropping it announces its end and ends its thread: keep it as long as its
 /// publishers and subscribers, which then still reach partners they have on this host, and no others.
 ///
 /// It belongs to the process that opened it: in the child of a fork its publishers and subscribers refuse with an error. Open nodes after the fork.

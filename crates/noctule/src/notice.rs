@@ -1,4 +1,4 @@
-//! Notices: events that a user should know of although no call failed.
+//! Notices: events that matter to a user although no call failed.
 
 mod printer;
 
@@ -48,7 +48,7 @@ impl fmt::Debug for NoticeHook {
     }
 }
 
-/// Something worth telling. Printed to standard error unless the node was given another way.
+/// An event. Printed to standard error unless the node was given another way.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
     /// A writer and a reader of one topic do not fit together.
@@ -60,7 +60,7 @@ pub enum Notice {
         /// Why.
         why: Incompatible,
     },
-    /// A writer does not know the definition of its type, so that only the name was compared with that of a reader here.
+    /// A writer has no definition of its type, so that only the name was compared with that of a reader here.
     Undescribed {
         /// The topic.
         topic: String,
@@ -78,7 +78,7 @@ pub enum Notice {
         /// A bit per format.
         formats: u32,
     },
-    /// A node has gone without saying so.
+    /// A node has gone without announcing it.
     Gone {
         /// Which.
         node: NodeId,
@@ -114,7 +114,7 @@ pub enum Notice {
         /// How.
         why: Refused,
     },
-    /// A deadline-bound topic cannot have what it asks for on the path to a node, as that is now.
+    /// A deadline-bound topic cannot have what it requests on the path to a node, as that is now.
     Infeasible {
         /// The topic.
         topic: String,

@@ -6,7 +6,7 @@
 //!   reach them through a bridge, and ours reach those of ROS 2.
 //! - `store`: what is declared, and what may be set. Sans-IO.
 //! - [`Parameters`]: a thread of its own answers, so that a program that is busy keeps its parameters reachable.
-//! - [`ParameterClient`]: the asking end.
+//! - [`ParameterClient`]: the client.
 //!
 //! Differences to ROS 2's libraries: a parameter that is not declared is answered as "not set" where `rclcpp` sends an empty list, as
 //! `rcl_interfaces` asks for it. Limits: [`PARAMETERS_MAX`], [`PARAMETER_BYTES_MAX`].

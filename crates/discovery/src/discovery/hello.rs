@@ -1,4 +1,4 @@
-//! Hellos: when this node says them, and what it learns from those of others.
+//! Hellos: when this node sends them, and what follows from those of others.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::trace;
 use crate::wire::{Body, Hello, NodeId};
 
 impl Discovery {
-    /// An interface or an address of this host has come or gone: says hello as at the start, so that both sides find each
+    /// An interface or an address of this host has come or gone: sends hellos as at the start, so that both sides find each
     /// other on the new network at once. A change within `CHANGE_SPACING` of the last is announced by the same hellos.
     pub fn handle_network_change(&mut self, now: Instant<Local>) {
         self.log.at(now);
@@ -57,7 +57,7 @@ impl Discovery {
         }
     }
 
-    /// A node has shown that it receives where it says.
+    /// A node has shown that it receives at the address that it announces.
     pub(super) fn handle_path_response(
         &mut self,
         (from, number, hello): (NodeId, u64, Hello),
@@ -210,7 +210,7 @@ impl Discovery {
         }
         self.next_hello = match START_MS.get(self.start_hellos) {
             Some(ms) => self.started + Span::from_ms(*ms),
-            // Shifted at random, or nodes started together would speak together for ever.
+            // Shifted at random, or nodes started together would send together for ever.
             None => now + self.config.interval - self.jitter.up_to(self.config.interval / 10),
         };
         Body::Hello(self.current_hello(new_here))

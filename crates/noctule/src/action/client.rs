@@ -1,4 +1,4 @@
-//! The asking end of an action, for messages as bytes of CDR.
+//! The client of an action, for messages as bytes of CDR.
 
 mod following;
 
@@ -137,7 +137,7 @@ struct Followed {
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Sent(CallId),
-    /// Its result is asked of this node.
+    /// Its result is requested from this node.
     Accepted(CallId, NodeId),
     /// Its last event waits to be taken.
     Ended,
@@ -299,7 +299,7 @@ impl RawActionClient {
         }
     }
 
-    /// Asks to cancel a goal of any client, and waits for the answer. A goal that is being canceled ends as any other, by its result.
+    /// Requests the cancellation of a goal of any client, and waits for the answer. A goal that is being canceled ends as any other, by its result.
     ///
     /// # Errors
     /// There is no answer within the deadline, with the reason.
@@ -307,7 +307,7 @@ impl RawActionClient {
         self.cancel_and_wait(goal, GoalStamp::default())
     }
 
-    /// Asks to cancel all goals of all clients that were accepted at `stamp` or before.
+    /// Requests the cancellation of all goals of all clients that were accepted at `stamp` or before.
     ///
     /// # Errors
     /// As [`cancel`](RawActionClient::cancel).
@@ -315,7 +315,7 @@ impl RawActionClient {
         self.cancel_and_wait(GoalId::default(), stamp)
     }
 
-    /// Asks to cancel all goals of all clients.
+    /// Requests the cancellation of all goals of all clients.
     ///
     /// # Errors
     /// As [`cancel`](RawActionClient::cancel).
@@ -323,7 +323,7 @@ impl RawActionClient {
         self.cancel_and_wait(GoalId::default(), GoalStamp::default())
     }
 
-    /// Asks to cancel a goal, those accepted up to a time, both, or without both all; the answer is an event under the number given.
+    /// Requests the cancellation of a goal, of those accepted up to a time, both, or without both all; the answer is an event under the number given.
     ///
     /// # Errors
     /// The request cannot be published.
@@ -392,7 +392,7 @@ impl RawActionClient {
         let request = srv::CancelGoal_Request { goal_info: goal_info(goal, stamp) };
         let mut bytes = Vec::new();
         encode(Format::Cdr, &request, &mut bytes).map_err(|cause| self.format(cause))?;
-        // The server that accepted it is asked, if that is known.
+        // The request goes to the server that accepted it, if that is known.
         let server = match self.followed.get(&goal).map(|followed| followed.phase) {
             Some(Phase::Accepted(_, server)) => Some(server),
             _ => None,

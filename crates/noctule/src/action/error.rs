@@ -63,7 +63,7 @@ pub enum GoalError {
         /// Which.
         goal: GoalId,
     },
-    /// The server does not know it.
+    /// The server has no such goal.
     #[error(
         "action {action}: node {server} does not know goal {goal}; it was never accepted there, or its result is kept no longer"
     )]

@@ -3,7 +3,7 @@
 //!
 //! # Approach
 //!
-//! - The states and steps are those of ROS 2's `rcl_action`: a goal is accepted, executes, may be asked to cancel, and ends once.
+//! - The states and steps are those of ROS 2's `rcl_action`: a goal is accepted, executes, may be canceled on request, and ends once.
 //! - A number that is known is not accepted again, as long as it is known: while the goal is under way, and then as long as its result is kept.
 //! - A request for a result waits until its goal ends; each request is answered once.
 //! - A goal that has ended is kept for a time from its end, at most [`RESULTS_MAX`] of them and [`RESULTS_BYTES_MAX`]; the
@@ -43,7 +43,7 @@ pub struct ActionCounters {
     pub duplicates: u64,
     /// Goals refused because [`GOALS_MAX`] were under way.
     pub full: u64,
-    /// Goals that were asked to cancel.
+    /// Goals whose cancellation was requested.
     pub canceling: u64,
     /// Goals that succeeded.
     pub succeeded: u64,
@@ -68,7 +68,7 @@ pub(super) fn count(counter: &mut u64) {
 /// The decision on a goal that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offered {
-    /// Ask the program.
+    /// The program decides.
     New,
     /// Its number is known.
     Duplicate,
@@ -104,7 +104,7 @@ pub enum CancelCode {
     None = 0,
     /// The server goes on with all of them.
     Rejected = 1,
-    /// It does not know the goal.
+    /// It has no such goal.
     UnknownGoal = 2,
     /// The goal has ended.
     Ended = 3,
@@ -278,7 +278,7 @@ impl Goals {
         Wanted::Waits
     }
 
-    /// Forgets the requests for results whose clients do not wait any more.
+    /// Drops the requests for results whose clients do not wait any more.
     pub(super) fn handle_gone(&mut self, mut is_gone: impl FnMut(RequestId) -> bool) {
         for known in self.known.values_mut() {
             let before = known.waiting.len();
@@ -311,7 +311,7 @@ impl Goals {
         self.known.get(&id).map_or(GoalStamp::default(), |known| known.stamp)
     }
 
-    /// Forgets the results that are kept no longer.
+    /// Drops the results that are kept no longer.
     pub(super) fn handle_time(&mut self, now: Instant<Local>) {
         while self.next_time().is_some_and(|at| at <= now) {
             self.forget_oldest();

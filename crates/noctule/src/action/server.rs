@@ -33,7 +33,7 @@ const FEEDBACK_DEPTH: u32 = 64;
 /// Bytes of all states: a head, then 28 for each goal.
 const STATUS_BYTES_MAX: u32 = 64 << 10;
 
-/// Asked before a goal is canceled; false: it goes on.
+/// Called before a goal is canceled; false: it goes on.
 type OnCancel = Arc<dyn Fn(GoalId) -> bool + Send + Sync>;
 
 /// Settings of an action's server.
@@ -131,7 +131,7 @@ impl<'a> ActionServerBuilder<'a> {
         self
     }
 
-    /// How long a result is kept after the end of its goal. Default 10 s, as in ROS 2. A client that asks before that end waits for it as long as it likes.
+    /// How long a result is kept after the end of its goal. Default 10 s, as in ROS 2. A client that requests it before that end waits for it as long as it likes.
     pub fn keep_results(mut self, kept: Duration) -> Self {
         self.kept = kept;
         self
@@ -144,7 +144,7 @@ impl<'a> ActionServerBuilder<'a> {
         self
     }
 
-    /// Asked, on the server's own thread, before a goal is canceled; false lets it go on. It may look at goals, but neither accept nor reject one. Default: every goal can be canceled.
+    /// Called, on the server's own thread, before a goal is canceled; false lets it go on. It may look at goals, but neither accept nor reject one. Default: every goal can be canceled.
     pub fn on_cancel(mut self, callback: impl Fn(GoalId) -> bool + Send + Sync + 'static) -> Self {
         self.on_cancel = Some(Arc::new(callback));
         self
@@ -177,7 +177,7 @@ impl<'a> ActionServerBuilder<'a> {
             .open()?;
         let get = node.raw_server(&names.get_result, self.types.get_result);
         let servers = [
-            // Before the one for goals: a client with an accepted goal can ask for its result.
+            // Before the one for goals: a client with an accepted goal can request its result.
             get.payload_bytes_max(self.payload_bytes_max).open()?,
             node.raw_server(&names.cancel_goal, cancel_types()).open()?,
             node.raw_server(&names.send_goal, self.types.send_goal).open()?,
@@ -223,7 +223,7 @@ impl RawActionServer {
         }
     }
 
-    /// All goals that the server knows, in the order of their acceptance: where they are, and when they were accepted.
+    /// All goals that the server has, in the order of their acceptance: where they are, and when they were accepted.
     pub fn goals(&self) -> Vec<KnownGoal> {
         self.shared.lock().goals.statuses()
     }
@@ -357,12 +357,12 @@ impl RawActiveGoal {
         self.shared.lock().goals.status(self.id)
     }
 
-    /// Whether it was asked to cancel.
+    /// Whether its cancellation was requested.
     pub fn is_canceling(&self) -> bool {
         self.status() == GoalStatus::Canceling
     }
 
-    /// Waits until it is asked to cancel; false if `timeout` is over first.
+    /// Waits until its cancellation is requested; false if `timeout` is over first.
     pub fn wait_for_cancel(&self, timeout: Option<Duration>) -> bool {
         let end = timeout.and_then(|timeout| Timer::now().checked_add(timeout));
         let mut state = self.shared.lock();
@@ -407,7 +407,7 @@ impl RawActiveGoal {
         Ok(self.shared.lock().feedback.publish(&self.buffer)?)
     }
 
-    /// Ends it: [`Succeeded`](GoalStatus::Succeeded), [`Aborted`](GoalStatus::Aborted) or, if it was asked to, [`Canceled`](GoalStatus::Canceled). `response` is what
+    /// Ends it: [`Succeeded`](GoalStatus::Succeeded), [`Aborted`](GoalStatus::Aborted) or, on request, [`Canceled`](GoalStatus::Canceled). `response` is what
     /// requests for its result get, in CDR: a `…_GetResult_Response`, whose status is written here.
     ///
     /// # Errors
@@ -489,7 +489,7 @@ impl Served {
 }
 
 impl State {
-    /// Tells all clients where the goals are, if that has changed.
+    /// Publishes the states of the goals to all clients, if they have changed.
     fn publish_status(&mut self) {
         let Some(statuses) = self.goals.poll_statuses() else { return };
         let of = |(id, stamp, status): KnownGoal| msg::GoalStatus {

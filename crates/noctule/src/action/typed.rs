@@ -172,7 +172,7 @@ impl<A: Action> TypedActionServerBuilder<'_, A> {
         self
     }
 
-    /// Asked before a goal is canceled; see [`ActionServerBuilder::on_cancel`].
+    /// Called before a goal is canceled; see [`ActionServerBuilder::on_cancel`].
     pub fn on_cancel(mut self, callback: impl Fn(GoalId) -> bool + Send + Sync + 'static) -> Self {
         self.builder = self.builder.map(|builder| builder.on_cancel(callback));
         self
@@ -289,12 +289,12 @@ impl<A: Action> ActiveGoal<A> {
         &self.raw
     }
 
-    /// Whether it was asked to cancel.
+    /// Whether its cancellation was requested.
     pub fn is_canceling(&self) -> bool {
         self.raw.is_canceling()
     }
 
-    /// Waits until it is asked to cancel; false if `timeout` is over first.
+    /// Waits until its cancellation is requested; false if `timeout` is over first.
     pub fn wait_for_cancel(&self, timeout: Option<Duration>) -> bool {
         self.raw.wait_for_cancel(timeout)
     }
@@ -326,7 +326,7 @@ impl<A: Action> ActiveGoal<A> {
         self.end(GoalStatus::Succeeded, result)
     }
 
-    /// Ends it as it was asked to.
+    /// Ends it as requested.
     ///
     /// # Errors
     /// As [`succeed`](ActiveGoal::succeed), or it was not requested.
@@ -401,7 +401,7 @@ impl<A: Action> ActionClient<A> {
         self.result(&result)
     }
 
-    /// Asks to cancel a goal; see [`RawActionClient::cancel`].
+    /// Requests the cancellation of a goal; see [`RawActionClient::cancel`].
     ///
     /// # Errors
     /// As there.

@@ -102,7 +102,7 @@ impl ActionTypes {
     }
 }
 
-/// Lets other nodes ask what the types are made of. A node that describes as many as it may goes without.
+/// Lets other nodes request the definitions of the types. A node that describes as many as it may goes without.
 pub(super) fn describe<A: Action>(node: &Node) -> Result<(), ActionError> {
     for derived in derived::<A>()? {
         let _ = node.describe(&derived.description());
@@ -110,7 +110,7 @@ pub(super) fn describe<A: Action>(node: &Node) -> Result<(), ActionError> {
     Ok(())
 }
 
-/// Lets other nodes ask for the types that every action has.
+/// Lets other nodes request the types that every action has.
 pub(super) fn describe_shared(node: &Node) {
     node.describe_type::<srv::CancelGoal_Request>();
     node.describe_type::<srv::CancelGoal_Response>();

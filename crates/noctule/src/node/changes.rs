@@ -1,4 +1,4 @@
-//! Says that the view of the system has changed, for programs that keep a picture of it.
+//! Notifies that the view of the system has changed, for programs that keep a picture of it.
 
 use std::fmt;
 use std::sync::Arc;

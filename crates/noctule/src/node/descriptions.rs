@@ -1,4 +1,4 @@
-//! Asking other nodes what their types are made of, and answering those that ask.
+//! Requests of type descriptions from other nodes, and the answers to theirs.
 
 use std::io;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl Node {
         self.shared.describe::<T>();
     }
 
-    /// Tells other nodes that ask what a type is made of; typed endpoints do it by themselves. Gives the type's hash,
+    /// Describes a type to nodes that request it; typed endpoints do it by themselves. Gives the type's hash,
     /// the one to open publishers and subscribers with.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl Node {
         Ok(description)
     }
 
-    /// The links that another node has to nodes of other hosts, as it knows them now; its own for this node. A page can so show
+    /// The links that another node has to nodes of other hosts at present; its own for this node. A page can so show
     /// links that it has no part in. Waits up to `timeout` for the answer.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl Shared {
         }
     }
 
-    /// Asks for one part after another, each until it comes.
+    /// Requests one part after another, each until it comes.
     fn ask_parts(
         &self,
         node: NodeId,

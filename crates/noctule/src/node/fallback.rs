@@ -33,7 +33,7 @@ const ASK_AGAIN_MAX: Span = Span::from_s(1);
 pub(super) struct Message {
     /// "Send", or "I do".
     pub(super) is_answer: bool,
-    /// Of the node that is asked.
+    /// Of the node that the question goes to.
     pub(super) writer: EndpointId,
     /// Of the node that asks.
     pub(super) reader: EndpointId,
@@ -67,7 +67,7 @@ pub(super) struct Fallback {
     noted: BTreeSet<(NodeId, String)>,
 }
 
-/// When to ask next, and how long to wait after that; `None` once it has been answered.
+/// When to send the next question, and how long to wait after that; `None` once it has been answered.
 type Asking = Option<(Instant<Raw>, Span)>;
 
 impl Fallback {

@@ -1,6 +1,6 @@
 //! Samples that were given up because a path carries less than is published.
 //!
-//! Readers see the gap in the numbers and count it as missed; the publisher's side says so in a notice, at once and then
+//! Readers see the gap in the numbers and count it as missed; the publisher's side reports it in a notice, at once and then
 //! at most once in [`NOTICE_INTERVAL`] for each topic and reader's node.
 
 use std::collections::BTreeMap;

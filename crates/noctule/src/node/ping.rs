@@ -79,7 +79,7 @@ impl Pings {
 }
 
 impl Node {
-    /// Asks another node for its time and waits up to `timeout` for the reply: when the request left (t1)
+    /// Requests the time of another node and waits up to `timeout` for the reply: when the request left (t1)
     /// and the reply arrived (t4) on this node's clock, when the request arrived (t2) and the reply left
     /// (t3) on the other's. `t4 − t1` is the whole trip. On one host (without artificial clocks) both
     /// clocks are the same.

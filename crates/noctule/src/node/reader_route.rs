@@ -158,7 +158,7 @@ impl ReaderRoutes {
         }
     }
 
-    /// Sets the route of a reader, which asks anew.
+    /// Sets the route of a reader, which sends its question anew.
     pub(super) fn set(&mut self, reader: EndpointId, (to, trigger): (Route, Choice)) {
         let number = reader.0;
         self.log.note(|| match to {
@@ -343,7 +343,7 @@ impl ReaderRoutes {
         let mut due = Vec::new();
         for (reader, route) in &mut self.routes {
             let Some((via, _)) = route.goal() else {
-                // Asked of nobody.
+                // There is nobody to send it to.
                 route.again.clear();
                 continue;
             };

@@ -49,7 +49,7 @@ pub(super) struct Remote {
     /// It runs on this host, by the same clock.
     has_our_clock: bool,
     trace: Option<LinkTrace>,
-    /// Times that the link was asked for a datagram.
+    /// Times that the link was polled for a datagram.
     #[cfg(test)]
     pub(super) asked: u64,
 }
@@ -359,7 +359,7 @@ impl Remote {
         self.link.ecn()
     }
 
-    /// A datagram of the link, that came before `now` if the thread was stalled. `local` is now on this node's clock, `ecn` what its IP header says.
+    /// A datagram of the link, that came before `now` if the thread was stalled. `local` is now on this node's clock, `ecn` that of its IP header.
     pub(super) fn handle_datagram(
         &mut self,
         body: &[u8],

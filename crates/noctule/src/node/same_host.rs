@@ -178,7 +178,7 @@ impl Connections {
         }
     }
 
-    /// Asks a node for the ring of a writer.
+    /// Requests the ring of a writer from a node.
     pub(super) fn attach(
         &mut self,
         (via, writer, reader): (NodeId, Described, EndpointId),
@@ -236,7 +236,7 @@ impl Connections {
         attempts.chain(self.death_detection.poll_timeout()).min()
     }
 
-    /// Tells a node that one of our readers is done with a writer.
+    /// Notifies a node that one of our readers is done with a writer.
     pub(super) fn release(&mut self, (via, writer, reader): (NodeId, Guid, EndpointId), shared: &Shared) {
         if via == shared.id {
             return self.own.release(writer.1, reader, shared);
@@ -401,7 +401,7 @@ impl Outgoing {
         let _ = self.kept.set(self.socket);
     }
 
-    /// Asks for the ring of a writer, now or when others have been answered.
+    /// Requests the ring of a writer, now or when others have been answered.
     fn want(&mut self, (writer, reader): (Described, EndpointId), shared: &Shared) {
         let state = shared.lock();
         let Some(topic) = state.subscribers.get(&reader).cloned() else { return };
@@ -465,7 +465,7 @@ impl Outgoing {
         }
     }
 
-    /// The question that an answer belongs to, which is the oldest; `None` for what was not asked.
+    /// The question that an answer belongs to, which is the oldest; `None` without a question.
     fn answered(&mut self, writer: Guid, reader: EndpointId) -> Option<Question> {
         let question = self.asked.pop_front()?;
         let is_meant = ((question.writer.0, question.writer.1.id), question.reader) == (writer, reader);

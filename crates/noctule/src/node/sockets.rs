@@ -25,7 +25,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use super::directory::Directory;
 use super::ports::{self, CHANNEL_PORT, DISCOVERY_PORT};
 
-/// Asked of the kernel, so that a large sample fits: 8 MiB.
+/// Requested from the kernel, so that a large sample fits: 8 MiB.
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 /// The kernel chooses the own port anew so often: if a DDS program needs the port, or if a node of this host has the same number on another
 /// address. Each try fails for DDS with a chance of 13 %.

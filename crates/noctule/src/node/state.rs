@@ -115,7 +115,7 @@ pub(super) struct State {
     pub(super) octet: u8,
     /// Whose turn it is to send, and for how many datagrams.
     pub(super) turn: (NodeId, u32),
-    /// If the environment asks for it.
+    /// If the environment requests it.
     trace: Option<NodeTrace>,
     /// For a program that keeps a picture of the system.
     pub(super) changes: ChangeCount,

@@ -166,7 +166,7 @@ impl Tap {
         self.dropped += log.poll_dropped();
     }
 
-    /// Says how many events the file lacks, if it lacks any.
+    /// Writes how many events the file lacks, if it lacks any.
     fn pass_dropped(&mut self, schema: &'static str, group: &str) {
         if self.dropped > 0 {
             let (at_ms, group) = (self.ms(clock::now().ns()), group.to_owned());
@@ -208,7 +208,7 @@ impl fmt::Debug for LinkTrace {
 }
 
 impl LinkTrace {
-    /// Starts the trace of a link from `me` to `other`, if the environment asks for one.
+    /// Starts the trace of a link from `me` to `other`, if the environment requests one.
     pub(super) fn start(link: &mut Link, me: NodeId, other: NodeId) -> Option<LinkTrace> {
         let tap = Tap::open()?;
         link.start_trace();
@@ -236,7 +236,7 @@ pub(super) struct NodeTrace {
 }
 
 impl NodeTrace {
-    /// Starts it, if the environment asks for one.
+    /// Starts it, if the environment requests one.
     pub(super) fn start(
         me: NodeId,
         discovery: &mut Discovery,

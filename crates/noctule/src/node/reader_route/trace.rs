@@ -89,7 +89,7 @@ events! {
         Refused = "ring_refused", "node {relay} does not give reader {reader} the ring of writer {writer}: it {trigger}" {
             /// Ours.
             reader: u32,
-            /// The node that was asked.
+            /// The node that the question went to.
             relay: NodeId,
             /// Number of the writer within its node.
             writer: u32,

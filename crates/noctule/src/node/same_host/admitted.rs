@@ -51,7 +51,7 @@ impl Admitted {
         self.sweep();
     }
 
-    /// Forgets readers that have given everything back.
+    /// Removes readers that have given everything back.
     fn sweep(&mut self) {
         self.gone.retain(|(reader_table, id)| !reader_table.release(*id));
     }

@@ -14,7 +14,7 @@ use crate::notice::Notice;
 
 impl State {
     /// Shared memory refuses one of our readers a writer of this host, as `refusal` says: its samples are to come by UDP. If that cannot
-    /// be either, the user gets to know the refusal.
+    /// be either, a notice reports the refusal.
     pub(in crate::node) fn fall_back(
         &mut self,
         (reader, node): (EndpointId, NodeId),
@@ -50,7 +50,7 @@ impl State {
         }
     }
 
-    /// Asks what is due to be asked.
+    /// Sends the questions that are due.
     pub(in crate::node) fn ask_for_udp(&mut self, now: Instant<Raw>) {
         for (reader, (node, writer)) in self.fallback.poll(now) {
             if let Some(locator) = self.discovery.locator(node) {

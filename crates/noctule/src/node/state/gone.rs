@@ -6,7 +6,7 @@ use super::{Command, State};
 use crate::notice::Notice;
 
 impl State {
-    /// Forgets a node. A notice names it, unless it left or ended as nodes do.
+    /// Removes a node. A notice names it, unless it left or ended as nodes do.
     pub(super) fn handle_gone(&mut self, node: NodeId, reason: Reason) {
         self.routes.forget(node);
         self.fallback.forget(node);

@@ -91,7 +91,7 @@ impl State {
         Err(RingError::TooMany { total, of_address })
     }
 
-    /// Says that nodes, pages or matches were refused, once a minute at most.
+    /// Notifies that nodes, pages or matches were refused, once a minute at most.
     pub(super) fn note_limits(&mut self, now: Instant<Raw>) {
         let counters = self.discovery.counters();
         let refused = counters.refused_full + counters.refused_matches + counters.displaced;
@@ -108,7 +108,7 @@ impl State {
         self.discovery.handle_network_change(discovery_clock(now));
     }
 
-    /// Datagrams leave this host by an interface: says so once if they are not sealed.
+    /// Datagrams leave this host by an interface: one notice if they are not sealed.
     pub(in crate::node) fn warn_without_key(&mut self, interface: String) {
         if !self.envelope.is_sealed() && !std::mem::replace(&mut self.warned_without_key, true) {
             self.note(Notice::NoKey { interface });

@@ -28,7 +28,7 @@ impl State {
         }
     }
 
-    /// Says once of each kind why datagrams are not opened.
+    /// Notifies once for each reason why datagrams are not opened.
     pub(super) fn note_refusals(&mut self) {
         while let Some(why) = self.envelope.poll_warning() {
             self.note(Notice::Seal { why });
