@@ -24,8 +24,9 @@ const CHECK: &[Step] = &[
 
 /// Those that need nothing optimised come first, so that compiling ahead has their time.
 const TEST: &[Step] = &[
-    ("setup", setup::run),
+    // Beside downloads: what it compiles first takes the compilers that are there.
     ("compile ahead", ahead::start),
+    ("setup", setup::run),
     ("tests", workspace_tests::run),
     ("loom", loom),
     ("arm64", arm64::test),

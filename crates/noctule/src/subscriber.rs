@@ -296,10 +296,19 @@ impl Subscriber {
         }
     }
 
-    /// Waits up to `timeout` until something may be there to take; false when the time is over. With
+    /// Waits up to `timeout` until there is a sample to take or a publisher came or went; false when the time is over. With
     /// `None` it may also return for no reason.
     pub fn wait(&mut self, timeout: Option<Duration>) -> bool {
-        self.wait_until(timeout, &mut None)
+        let mut end = None;
+        while !self.has_news() {
+            if !self.wait_until(timeout, &mut end) {
+                return false;
+            }
+            if timeout.is_none() {
+                break;
+            }
+        }
+        true
     }
 
     /// Publishers matched now.

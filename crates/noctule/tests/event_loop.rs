@@ -42,6 +42,35 @@ fn is_readable(subscriber: &mut Subscriber, timeout: Duration) -> bool {
     poll(&mut polled, Some(&timeout)).unwrap() == 1
 }
 
+/// In shared memory and by UDP, for each way to wait: a loop of `wait` and `take` ends when nothing comes any more.
+#[test]
+fn a_wait_is_false_once_its_time_is_over_and_true_while_a_sample_is_there() {
+    let short = Some(Duration::from_millis(3));
+    for (number, is_far) in [(5, false), (6, true)] {
+        let [from, to] = pair(domain(number), is_far);
+        let mut publisher = from.publisher("wait").reliability(Reliability::Reliable).open().unwrap();
+        for wait in [noctule::Wait::Block, noctule::Wait::Hybrid, noctule::Wait::Spin] {
+            let builder = to.subscriber("wait").reliability(Reliability::Reliable).wait(wait);
+            let mut subscriber = builder.open().unwrap();
+            join(&mut publisher, &mut subscriber);
+            // A publisher's ways to it may still change; that is news, too, and seldom.
+            let ends = |subscriber: &mut Subscriber| {
+                (0..50).any(|_| {
+                    let is_over = !subscriber.wait(short);
+                    subscriber.take().unwrap();
+                    is_over
+                })
+            };
+            assert!(ends(&mut subscriber), "{wait:?}, far: {is_far}");
+            publisher.publish(&[1]).unwrap();
+            while subscriber.take().unwrap().is_none() {
+                assert!(subscriber.wait(Some(LONG)), "{wait:?}, far: {is_far}");
+            }
+            assert!(ends(&mut subscriber), "all is taken: {wait:?}, far: {is_far}");
+        }
+    }
+}
+
 #[test]
 fn a_descriptor_is_readable_exactly_while_there_is_something_to_take() {
     for (number, is_far) in [(0, false), (1, true)] {

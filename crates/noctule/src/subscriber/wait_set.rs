@@ -235,7 +235,7 @@ impl Subscriber {
         is_ready
     }
 
-    fn has_news(&mut self) -> bool {
+    pub(super) fn has_news(&mut self) -> bool {
         let changed = self.topic.version.load(Ordering::Acquire) != self.version;
         changed || self.sources.list.iter_mut().any(|source| source.reader.is_ready())
     }
