@@ -1,6 +1,8 @@
 //! Installs what foreign peers need and builds them. `peers/NAME/peer.toml` says how.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Deserialize;
 
@@ -24,16 +26,27 @@ pub fn build(names: &[String]) -> Result<(), String> {
         return Err(format!("no peer is called {unknown}; there are {}", known.join(", ")));
     }
     let chosen = if names.is_empty() { &known } else { names };
-    let mut failed = Vec::new();
-    for name in chosen {
+    install_for(&peers, chosen);
+    let built = lanes::side_by_side(chosen, |name| {
         println!("── {name} ──");
-        if let Err(error) = build_one(&peers.join(name)) {
+        build_one(&peers.join(name)).map_err(|error| {
             println!("── {name}: FAILED: {error}");
-            failed.push(name.as_str());
-        }
+            name.clone()
+        })
+    });
+    let failed = built.as_ref().err().map_or(0, |names| names.lines().count());
+    println!("peers: {} built, {failed} failed", chosen.len() - failed);
+    built.map_err(|names| format!("not built: {}", names.replace('\n', ", ")))
+}
+
+/// Installs what the peers lack in one go, as each call of apt takes seconds. Where a package is not to be had, each peer's own are installed with it.
+fn install_for(peers: &Path, names: &[String]) {
+    let manifests = names.iter().filter_map(|name| manifest(&peers.join(name)).ok());
+    let packages: BTreeSet<String> = manifests.flat_map(|manifest| manifest.apt).collect();
+    let missing: Vec<&str> = packages.iter().map(String::as_str).filter(|name| !is_installed(name)).collect();
+    if let Err(error) = setup::install(&missing) {
+        println!("not in one go: {error}");
     }
-    println!("peers: {} built, {} failed", chosen.len() - failed.len(), failed.len());
-    if failed.is_empty() { Ok(()) } else { Err(format!("not built: {}", failed.join(", "))) }
 }
 
 /// Peers that are built in seconds, from Debian's packages, one of PyPI's, the C library or nothing, and the options that the conformance test
@@ -93,9 +106,14 @@ fn manifest(folder: &Path) -> Result<Manifest, String> {
 
 fn build_one(folder: &Path) -> Result<(), String> {
     let manifest = manifest(folder)?;
-    let missing: Vec<&str> =
-        manifest.apt.iter().map(String::as_str).filter(|package| !is_installed(package)).collect();
-    setup::install(&missing)?;
+    let is_missing = |package: &&str| !is_installed(package);
+    if manifest.apt.iter().any(|package| is_missing(&package.as_str())) {
+        // One apt at a time.
+        static APT: Mutex<()> = Mutex::new(());
+        let _turn = APT.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing: Vec<&str> = manifest.apt.iter().map(String::as_str).filter(is_missing).collect();
+        setup::install(&missing)?;
+    }
     for command in &manifest.build {
         shell::run_in(folder, command)?;
     }
