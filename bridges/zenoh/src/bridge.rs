@@ -156,7 +156,7 @@ impl Bridge {
         BridgeStatus {
             sessions: inside.sessions,
             is_standby: inside.is_standby,
-            routes: inside.routes.iter().map(|(route, counters)| counters.status(route)).collect(),
+            routes: inside.routes.iter().map(|(route, counters)| counters.status(route.as_ref())).collect(),
             services,
             ros_nodes: inside.ros_nodes.clone(),
             clocks,

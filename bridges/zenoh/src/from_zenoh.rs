@@ -12,7 +12,7 @@ use noctule_ros_zenoh::plan::Route;
 use noctule_ros_zenoh::site::{Dated, sample_zid};
 use zenoh::sample::{Sample, SampleKind};
 
-use crate::counters::{Counters, count};
+use crate::counters::{RouteCounters, count};
 use crate::shared::Shared;
 
 /// Longest sample that passes, in bytes.
@@ -31,7 +31,7 @@ const PUBLISHERS_MAX: usize = 1024;
 /// A topic of Zenoh on the bus, whether it is read or not.
 pub(crate) struct Outlet {
     route: Arc<Route>,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Arc<RouteCounters>,
     inside: Mutex<Inside>,
 }
 
@@ -64,7 +64,7 @@ impl Outlet {
     pub(crate) fn open(
         node: &Node,
         route: &Arc<Route>,
-        counters: &Arc<Counters>,
+        counters: &Arc<RouteCounters>,
     ) -> Result<Outlet, NodeError> {
         let publisher = publisher(node, route, PAYLOAD_BYTES_FIRST)?;
         let inside = Inside {

@@ -8,7 +8,7 @@ use noctule_ros_zenoh::plan::{Direction, Plan, Route};
 use noctule_ros_zenoh::site::sample_key;
 use zenoh_ext::AdvancedSubscriber;
 
-use crate::counters::{Counted, Counters};
+use crate::counters::{Counted, RouteCounters};
 use crate::engine;
 use crate::from_zenoh::Outlet;
 use crate::shared::{RouteError, Shared};
@@ -29,7 +29,7 @@ pub(crate) struct Routes {
 /// A route that is announced.
 struct OpenRoute {
     route: Arc<Route>,
-    counters: Arc<Counters>,
+    counters: Arc<RouteCounters>,
     end: End,
 }
 
@@ -132,7 +132,7 @@ impl Routes {
 
 impl OpenRoute {
     fn announce(shared: &Shared, route: &Route) -> Result<OpenRoute, RouteError> {
-        let (route, counters) = (Arc::new(route.clone()), Arc::<Counters>::default());
+        let (route, counters) = (Arc::new(route.clone()), Arc::<RouteCounters>::default());
         let end = match route.direction {
             Direction::FromZenoh => {
                 let outlet = Arc::new(Outlet::open(&shared.node, &route, &counters)?);

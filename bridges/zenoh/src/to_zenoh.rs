@@ -16,7 +16,7 @@ use noctule_ros_zenoh::token::gid_of;
 use zenoh::Wait;
 use zenoh_ext::AdvancedPublisher;
 
-use crate::counters::{Counters, count};
+use crate::counters::{RouteCounters, count};
 use crate::engine;
 use crate::from_zenoh::SAMPLE_BYTES_MAX;
 use crate::shared::{RouteError, Shared};
@@ -75,7 +75,7 @@ impl Writer {
 /// A topic that is read.
 pub(crate) struct Passage {
     pub(crate) route: Arc<Route>,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Arc<RouteCounters>,
     pub(crate) subscriber: Subscriber,
     pub(crate) writer: Arc<Writer>,
     /// The last sequence number by publisher on the bus.

@@ -8,6 +8,7 @@
 //! # Approach
 //!
 //! - [`behind`]: the nodes of ROS 2 behind each bridge, as bridges announce them to each other.
+//! - [`counters`]: of routes and services, for each bridge's report.
 //! - [`names`]: of topics, types and nodes on the bus and in DDS and ROS 2.
 //! - [`rules`]: which topics are exchanged, by name.
 //! - [`ages`]: a time of day at another program → a time of the node's clock, and what is proven of it.
@@ -21,6 +22,7 @@
 
 pub mod ages;
 pub mod behind;
+pub mod counters;
 pub mod lane;
 pub mod names;
 pub mod offers;

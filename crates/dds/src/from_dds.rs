@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use noctule::{Durability, Format, Node, NodeError, Publisher};
 
-use crate::counters::{Counters, count};
+use crate::counters::{RouteCounters, count};
 use crate::cyclone::{Reader, SAMPLE_BYTES_MAX, Taken};
 use crate::plan::Route;
 use crate::reader_thread::Intake;
@@ -55,7 +55,7 @@ fn publisher(node: &Node, route: &Route, payload_bytes_max: usize) -> Result<Pub
 /// A topic that is read.
 pub(crate) struct Passage {
     pub(crate) route: Arc<Route>,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Arc<RouteCounters>,
     pub(crate) reader: Reader,
     pub(crate) outlet: Arc<Mutex<Outlet>>,
 }
@@ -91,7 +91,7 @@ impl Intake for Passage {
 }
 
 fn publish(
-    (shared, route, counters): (&Shared, &Route, &Counters),
+    (shared, route, counters): (&Shared, &Route, &RouteCounters),
     publisher: &mut Publisher,
     sample: &Taken<'_>,
     payload: &mut Vec<u8>,

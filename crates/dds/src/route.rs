@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use crate::counters::{Counted, Counters, RouteStatus};
+use crate::counters::{Counted, RouteCounters, RouteStatus};
 use crate::cyclone::Writer;
 use crate::from_dds::{self, Outlet};
 use crate::plan::{Direction, Plan, Route, dds_names};
@@ -30,7 +30,7 @@ struct OpenRoute {
     /// Number in DDS of the writer, or of the reader while it is read.
     guid: Option<[u8; 16]>,
     route: Arc<Route>,
-    counters: Arc<Counters>,
+    counters: Arc<RouteCounters>,
     announced: Announced,
     /// Its number, while it is read.
     number: Option<u32>,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use noctule::{Format, Node, NodeError, Ready, Sample, Subscriber, WaitSet};
 
-use crate::counters::{Counters, count};
+use crate::counters::{RouteCounters, count};
 use crate::cyclone::{DdsError, SAMPLE_BYTES_MAX, Writer};
 use crate::plan::Route;
 use crate::shared::{RouteError, Shared};
@@ -40,7 +40,7 @@ pub(crate) fn subscriber(node: &Node, route: &Route) -> Result<Subscriber, NodeE
 /// A topic that is read.
 pub(crate) struct Passage {
     pub(crate) route: Arc<Route>,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Arc<RouteCounters>,
     pub(crate) subscriber: Subscriber,
     pub(crate) writer: Arc<Writer>,
 }
