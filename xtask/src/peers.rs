@@ -49,11 +49,14 @@ fn install_for(peers: &Path, names: &[String]) {
     }
 }
 
+/// A peer's name, and the options that the conformance test needs of it.
+type Quick = (&'static str, &'static str);
+
 /// Peers that are built in seconds, from Debian's packages, one of PyPI's, the C library or nothing, and the options that the conformance test
 /// needs of each. The Rust ones bring hundreds of crates, `ros1` hundreds of megabytes, `cyphal` a dozen packages of PyPI, and
 /// `ros2` is built where ROS 2 is set up. One wait and one or two sizes are enough of peers that share a harness with another
 /// that shows all of them.
-const SMOKE: [(&str, &str); 14] = [
+const SMOKE: [Quick; 13] = [
     ("cyclonedds", ""),
     // Finds its partners once a second; the newest message wins unless the writer waits.
     ("ecal", "--link shm --mode round_trip --payload 64 --option ack_timeout_ms=100"),
@@ -65,7 +68,6 @@ const SMOKE: [(&str, &str); 14] = [
     ("lcm", "--allow-loss"),
     ("mqtt", "--wait block --payload 64 --option qos=1"),
     ("nng", "--wait block --payload 64"),
-    ("noctule_c", "--wait block --payload 64 --payload 65536"),
     ("rtp", "--wait block --payload 64 --payload 4096"),
     // Live mode hands out at its latency: 120 ms by default, each way.
     ("srt", "--option latency_ms=20"),
@@ -73,15 +75,26 @@ const SMOKE: [(&str, &str); 14] = [
     ("zeromq", "--wait block --payload 64"),
 ];
 
+/// The library's C interface as a peer. It needs the library optimised, and so comes later than [`SMOKE`].
+const NOCTULE_C: Quick = ("noctule_c", "--wait block --payload 64 --payload 65536");
+
 /// Builds the quick peers and has the conformance test play every mode with each.
 pub fn smoke() -> Result<(), String> {
     build(&SMOKE.map(|(name, _)| name.to_owned()))?;
     // Each waits most of its time, and has a network of its own.
-    lanes::side_by_side(&SMOKE, |(name, words)| {
-        let folder = shell::root().join("peers").join(name);
-        let program = folder.join(manifest(&folder)?.program);
-        conform(&format!("{words} {}", program.display()))
-    })
+    lanes::side_by_side(&SMOKE, play)
+}
+
+/// The same with the library's C interface.
+pub fn of_the_library_in_c() -> Result<(), String> {
+    build(&[NOCTULE_C.0.to_owned()])?;
+    play(&NOCTULE_C)
+}
+
+fn play((name, words): &Quick) -> Result<(), String> {
+    let folder = shell::root().join("peers").join(name);
+    let program = folder.join(manifest(&folder)?.program);
+    conform(&format!("{words} {}", program.display()))
 }
 
 /// Runs the conformance test with these words after its own.

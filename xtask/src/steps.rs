@@ -34,6 +34,7 @@ const TEST: &[Step] = &[
     ("browser", browser::run),
     ("foreign readers", readers::run),
     ("dds", dds::test),
+    ("foreign peers", peers::smoke),
     ("compile ahead, now with the priority of the steps", ahead::raise),
     ("c library", c_library::test),
     ("python", python::test),
@@ -65,13 +66,13 @@ fn default_features() -> Result<(), String> {
 
 const NODE: &str = "target/release/noctule -- lab node";
 
-/// Every program that can be there soon, foreign or built in, against the specification of the protocol.
+/// The programs of this house against the specification of the protocol.
 fn conformance() -> Result<(), String> {
     let nodes =
         ["udp", "tcp", "unix", "pty"].map(|floor| format!("--payload 16 --payload 4096 {NODE} {floor}"));
     let nodes = [nodes.as_slice(), &[format!("--payload 4096 {NODE} formats_rust")]].concat();
     lanes::side_by_side(&nodes, |node| peers::conform(node))?;
-    peers::smoke()?;
+    peers::of_the_library_in_c()?;
     shell::run(".venv/bin/python -m pytest -q peers/formats_python")
 }
 
