@@ -16,7 +16,8 @@ use noctule_sys::shared_memory::{WAIT_ANY_MAX, futex_wait, futex_wait_any, futex
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
-use super::{LOOK_AGAIN, Subscriber};
+use super::Subscriber;
+use super::waiting::LOOK_AGAIN;
 use crate::node::Shared;
 use crate::shared_topic::SubscribedTopic;
 

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant as Timer};
 use noctule_sys::clock::now_ns;
 use noctule_sys::shared_memory::{WAIT_ANY_MAX, futex_wait, futex_wait_any, futex_wake};
 
-use super::{HYBRID_SPIN, LOOK_AGAIN, Source, Subscriber, Wait, left};
+use super::waiting::{HYBRID_SPIN, LOOK_AGAIN, left};
+use super::{Source, Subscriber, Wait};
 use crate::deadline::span;
 use crate::node::Shared;
 
