@@ -164,5 +164,5 @@ fn key(route: &Route) -> Key {
 
 /// Status of each route.
 pub(crate) fn statuses(routes: &[Counted]) -> Vec<RouteStatus> {
-    routes.iter().map(|(route, counters)| counters.status(route)).collect()
+    routes.iter().map(|(route, counters)| counters.status(route.as_ref())).collect()
 }

@@ -175,7 +175,24 @@ impl Driver {
         if self.shared.lead.is_away() {
             return;
         }
-        self.receive(Via::Unicast, |shared| Some(&shared.sockets.own));
+        let shared = Arc::clone(&self.shared);
+        for _ in 0..BATCH {
+            // Before the look at the lease: a subscriber that takes it waits for the lock before it receives.
+            let mut state = shared.lock();
+            if shared.lead.is_away() {
+                break;
+            }
+            let Ok(Some(arrival)) = datagram::receive(&shared.sockets.own, &mut self.buffer) else { break };
+            let length = arrival.length_bytes.min(self.buffer.len());
+            let from = (shared.sockets.in_own_family(arrival.from), Via::Unicast);
+            state.handle_datagram(
+                &mut self.buffer[..length],
+                from,
+                (arrival.realtime_ns, arrival.octet),
+                clock::now(),
+            );
+        }
+        shared.work(Effort::All, |_, _| ());
         // A subscriber may have begun to read meanwhile.
         self.shared.wake_reader();
     }

@@ -31,7 +31,7 @@ impl Shared {
         buffer: &mut Vec<u8>,
         is_done: impl FnMut() -> bool,
     ) -> bool {
-        if !self.lead.take() {
+        if !self.take_socket() {
             return false;
         }
         self.read_socket(timeout, buffer, is_done);
@@ -61,7 +61,7 @@ impl Shared {
     /// Receives one datagram that is there, if no other thread reads.
     #[inline]
     pub(crate) fn try_receive(&self, buffer: &mut Vec<u8>) {
-        if self.lead.take() {
+        if self.take_socket() {
             buffer.resize(DATAGRAM_BYTES_MAX, 0);
             if let Ok(Some(arrival)) = datagram::receive(&self.sockets.own, buffer) {
                 self.process(buffer, &arrival);
@@ -85,6 +85,22 @@ impl Shared {
         if self.lead.leave(clock::now()) {
             self.kick();
         }
+    }
+
+    /// Makes the caller the reader of the own socket, if it can be: it waits, and will read again soon.
+    #[inline]
+    fn take_socket(&self) -> bool {
+        self.lead.take_free() || self.take_socket_from_thread()
+    }
+
+    #[cold]
+    fn take_socket_from_thread(&self) -> bool {
+        let is_taken = self.lead.take_from_thread();
+        if is_taken {
+            // A datagram that the thread received before is processed, and it receives no other.
+            drop(self.lock());
+        }
+        is_taken
     }
 
     /// Ends the sleep of a subscriber that reads the socket: it is to look round.

@@ -64,20 +64,15 @@ impl SocketLease {
         }
     }
 
-    /// Makes the caller the reader, if it can be: it waits, and will read again soon.
-    #[inline]
-    pub(super) fn take(&self) -> bool {
-        self.take_free() || self.take_from_thread()
-    }
-
-    /// As [`take`](SocketLease::take), for a caller that only looks in: the thread keeps what it has.
+    /// Makes the caller the reader, if no thread reads.
     #[inline]
     pub(super) fn take_free(&self) -> bool {
         self.state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Not while another waits for the thread to read.
-    fn take_from_thread(&self) -> bool {
+    /// Makes the caller the reader in place of the node's thread, not while another waits for that to read. The thread may be about to receive a
+    /// datagram: it does so under the node's lock, so the caller acquires that once before it receives, or samples change their order.
+    pub(super) fn take_from_thread(&self) -> bool {
         let is_free = self.state.load(Ordering::Relaxed) == THREAD
             && self.followers.load(Ordering::Relaxed) == 0
             && self.state.compare_exchange(THREAD, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok();
@@ -160,26 +155,30 @@ mod tests {
         Instant::from_ns(ms * 1_000_000)
     }
 
+    fn take(lead: &SocketLease) -> bool {
+        lead.take_free() || lead.take_from_thread()
+    }
+
     #[test]
     fn a_subscriber_takes_the_socket_when_it_waits_and_the_thread_gets_it_back_after_a_while() {
         let lead = SocketLease::new();
         assert_eq!(lead.duty(at(0)), Duty::Keep);
-        assert!(!lead.is_away() && !lead.take_free() && lead.take() && !lead.take());
+        assert!(!lead.is_away() && !lead.take_free() && take(&lead) && !take(&lead));
         assert_eq!(lead.duty(at(1)), Duty::LetGo);
         assert_eq!(lead.duty(at(100)), Duty::Keep);
         assert!(!lead.leave(at(100)));
         assert_eq!(lead.duty(at(104)), Duty::Keep);
         assert_eq!(lead.duty(at(106)), Duty::TakeBack);
         assert!(!lead.is_away());
-        assert!(lead.take(), "however often it was late");
+        assert!(take(&lead), "however often it was late");
     }
 
     #[test]
     fn a_thread_that_still_watches_what_it_takes_back_watches_on() {
         let lead = SocketLease::new();
-        assert!(lead.take() && !lead.leave(at(0)));
+        assert!(take(&lead) && !lead.leave(at(0)));
         assert_eq!(lead.duty(at(6)), Duty::Keep);
-        assert!(!lead.is_away() && lead.take() && !lead.leave(at(6)));
+        assert!(!lead.is_away() && take(&lead) && !lead.leave(at(6)));
         assert_eq!(lead.duty(at(7)), Duty::LetGo);
         assert_eq!(lead.duty(at(12)), Duty::TakeBack);
     }
@@ -188,29 +187,29 @@ mod tests {
     fn the_thread_looks_again_until_a_subscriber_has_read_for_long_which_then_says_when_it_stops() {
         let lead = SocketLease::new();
         assert!(!lead.must_look_again(at(0)), "its own socket");
-        assert!(lead.take() && !lead.leave(at(1000)));
-        assert!(lead.must_look_again(at(1005)) && lead.take());
+        assert!(take(&lead) && !lead.leave(at(1000)));
+        assert!(lead.must_look_again(at(1005)) && take(&lead));
         assert_eq!(lead.duty(at(1005)), Duty::LetGo);
         assert!((1010..=1100).step_by(5).all(|ms| lead.must_look_again(at(ms))));
         assert!(!lead.must_look_again(at(1105)) && lead.is_taken() && lead.is_away());
         assert_eq!(lead.duty(at(9000)), Duty::Keep);
-        assert!(!lead.take() && !lead.take_free(), "by another");
+        assert!(!take(&lead) && !lead.take_free(), "by another");
         assert!(lead.leave(at(9000)), "the thread sleeps");
         assert!(lead.must_look_again(at(9000)));
         assert_eq!(lead.duty(at(9006)), Duty::TakeBack);
-        assert!(lead.take() && !lead.leave(at(9010)), "once");
+        assert!(take(&lead) && !lead.leave(at(9010)), "once");
     }
 
     #[test]
     fn with_two_waiting_the_thread_reads() {
         let lead = SocketLease::new();
-        assert!(lead.take());
+        assert!(take(&lead));
         assert_eq!(lead.duty(at(0)), Duty::LetGo);
         lead.begin_following();
         assert!(lead.leave(at(1)), "the other would wait in vain");
         assert_eq!(lead.duty(at(1)), Duty::TakeBack);
-        assert!(!lead.take(), "as long as another waits");
+        assert!(!take(&lead), "as long as another waits");
         lead.end_following();
-        assert!(lead.take());
+        assert!(take(&lead));
     }
 }
