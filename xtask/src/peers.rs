@@ -43,8 +43,7 @@ pub fn build(names: &[String]) -> Result<(), String> {
 fn install_for(peers: &Path, names: &[String]) {
     let manifests = names.iter().filter_map(|name| manifest(&peers.join(name)).ok());
     let packages: BTreeSet<String> = manifests.flat_map(|manifest| manifest.apt).collect();
-    let missing: Vec<&str> = packages.iter().map(String::as_str).filter(|name| !is_installed(name)).collect();
-    if let Err(error) = setup::install(&missing) {
+    if let Err(error) = install(&packages) {
         println!("not in one go: {error}");
     }
 }
@@ -117,16 +116,18 @@ fn manifest(folder: &Path) -> Result<Manifest, String> {
     toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
+/// Installs those of the packages that are missing. One apt at a time.
+fn install<'a>(packages: impl IntoIterator<Item = &'a String>) -> Result<(), String> {
+    static APT: Mutex<()> = Mutex::new(());
+    let _turn = APT.lock().unwrap_or_else(PoisonError::into_inner);
+    let missing: Vec<&str> =
+        packages.into_iter().map(String::as_str).filter(|package| !is_installed(package)).collect();
+    setup::install(&missing)
+}
+
 fn build_one(folder: &Path) -> Result<(), String> {
     let manifest = manifest(folder)?;
-    let is_missing = |package: &&str| !is_installed(package);
-    if manifest.apt.iter().any(|package| is_missing(&package.as_str())) {
-        // One apt at a time.
-        static APT: Mutex<()> = Mutex::new(());
-        let _turn = APT.lock().unwrap_or_else(PoisonError::into_inner);
-        let missing: Vec<&str> = manifest.apt.iter().map(String::as_str).filter(is_missing).collect();
-        setup::install(&missing)?;
-    }
+    install(&manifest.apt)?;
     for command in &manifest.build {
         shell::run_in(folder, command)?;
     }

@@ -1,4 +1,4 @@
-//! RouteCounters of a route between the bus and Zenoh.
+//! Counters of a route between the bus and Zenoh.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! RouteCounters of a route between the bus and DDS.
+//! Counters of a route between the bus and DDS.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! RouteCounters of a service between the bus and Zenoh.
+//! Counters of a service between the bus and Zenoh.
 
 pub(crate) use noctule_bridge::counters::ServiceCounters;
 

@@ -1,4 +1,4 @@
-//! RouteCounters of a service between the bus and DDS.
+//! Counters of a service between the bus and DDS.
 
 pub(crate) use noctule_bridge::counters::ServiceCounters;
 

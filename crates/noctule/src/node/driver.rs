@@ -22,7 +22,7 @@ use super::changes::Seen;
 use super::command::Command;
 use super::directory::Received;
 use super::ports::CHANNELS;
-use super::receive::DATAGRAM_BYTES_MAX;
+use super::receive::{DATAGRAM_BYTES_MAX, handle_arrival};
 use super::same_host::{Connections, FIRST_TOKEN};
 use super::send::Effort;
 use super::socket_lease::{Duty, UNREAD_MAX};
@@ -183,14 +183,8 @@ impl Driver {
                 break;
             }
             let Ok(Some(arrival)) = datagram::receive(&shared.sockets.own, &mut self.buffer) else { break };
-            let length = arrival.length_bytes.min(self.buffer.len());
             let from = (shared.sockets.in_own_family(arrival.from), Via::Unicast);
-            state.handle_datagram(
-                &mut self.buffer[..length],
-                from,
-                (arrival.realtime_ns, arrival.octet),
-                clock::now(),
-            );
+            handle_arrival(&mut state, &mut self.buffer, &arrival, from);
         }
         shared.work(Effort::All, |_, _| ());
         // A subscriber may have begun to read meanwhile.
@@ -206,15 +200,8 @@ impl Driver {
             if via == Via::Group && (sockets.is_detour(arrival.from) || sockets.is_own(arrival.from)) {
                 continue;
             }
-            let length = arrival.length_bytes.min(self.buffer.len());
             let from = (sockets.in_own_family(arrival.from), via);
-            let mut state = shared.lock();
-            state.handle_datagram(
-                &mut self.buffer[..length],
-                from,
-                (arrival.realtime_ns, arrival.octet),
-                clock::now(),
-            );
+            handle_arrival(&mut shared.lock(), &mut self.buffer, &arrival, from);
         }
         shared.work(Effort::All, |_, _| ());
     }
@@ -241,13 +228,7 @@ impl Driver {
                 continue;
             }
             let from = (sockets.in_own_family(arrival.from), Via::Unicast);
-            let mut state = shared.lock();
-            state.handle_datagram(
-                &mut self.buffer[..length],
-                from,
-                (arrival.realtime_ns, arrival.octet),
-                clock::now(),
-            );
+            handle_arrival(&mut shared.lock(), &mut self.buffer, &arrival, from);
         }
         shared.work(Effort::All, |_, _| ());
     }

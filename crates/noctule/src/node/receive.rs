@@ -174,15 +174,19 @@ impl Shared {
         for _ in 0..BATCH_LIMIT {
             let Ok(Some(arrival)) = datagram::receive(&self.sockets.own, buffer) else { break };
             looks_round |= arrival.length_bytes == 0;
-            let length = arrival.length_bytes.min(buffer.len());
-            let from = (arrival.from, Via::Unicast);
-            state.handle_datagram(
-                &mut buffer[..length],
-                from,
-                (arrival.realtime_ns, arrival.octet),
-                clock::now(),
-            );
+            handle_arrival(state, buffer, &arrival, (arrival.from, Via::Unicast));
         }
         looks_round
     }
+}
+
+/// Hands the datagram that `buffer` begins with to the state, as arrived now from `from`.
+pub(super) fn handle_arrival(
+    state: &mut State,
+    buffer: &mut [u8],
+    arrival: &Arrival,
+    from: (SocketAddr, Via),
+) {
+    let length = arrival.length_bytes.min(buffer.len());
+    state.handle_datagram(&mut buffer[..length], from, (arrival.realtime_ns, arrival.octet), clock::now());
 }
