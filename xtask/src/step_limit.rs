@@ -26,7 +26,7 @@ pub struct Failure {
 /// Does the work of a step, which takes `limit` at most.
 ///
 /// # Errors
-/// The work's own, or that it took longer; that sentence names the step, the limit and the last line that was printed.
+/// The work's own, or that it took longer; that sentence names the step, the limit, the last line that was printed and what still ran.
 pub fn run(step: &str, limit: Duration, work: impl FnOnce() -> Result<(), String>) -> Result<(), Failure> {
     // Processes that compile ahead belong to all steps.
     let before: BTreeSet<u32> =
@@ -45,21 +45,22 @@ fn run_with(
     _ = shell::take_last_line();
     let (working, ended) = channel::<()>();
     let watch = std::thread::spawn(move || {
-        let (mut wait, mut is_over) = (limit, false);
+        let (mut wait, mut still_ran) = (limit, None);
         while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-            end(&is_of_step);
-            (wait, is_over) = (END_AGAIN, true);
+            let ended = end(&is_of_step);
+            still_ran.get_or_insert(ended);
+            wait = END_AGAIN;
         }
-        is_over
+        still_ran
     });
     let result = work();
     drop(working);
-    if !watch.join().unwrap_or(false) {
+    let Some(still_ran) = watch.join().unwrap_or_default() else {
         return result.map_err(|why| Failure { why, is_over_limit: false });
-    }
+    };
     let (limit_s, last) = (limit.as_secs(), shell::take_last_line());
     let why = format!(
-        "the step \"{step}\" took longer than its limit of {limit_s} s and was ended; the last line that it printed: {last}"
+        "the step \"{step}\" took longer than its limit of {limit_s} s and was ended; the last line that it printed: {last}; it still ran: {still_ran}"
     );
     Err(Failure { why, is_over_limit: true })
 }
@@ -76,8 +77,8 @@ fn processes() -> Vec<(u32, u32)> {
     .collect()
 }
 
-/// Ends the children of this process that are of the step, with their own.
-fn end(is_of_step: impl Fn(u32) -> bool) {
+/// Ends the children of this process that are of the step, with their own; the command lines of those that waited for no child of theirs.
+fn end(is_of_step: impl Fn(u32) -> bool) -> String {
     let (processes, us) = (processes(), std::process::id());
     let mut found: Vec<u32> =
         processes.iter().filter(|(it, of)| *of == us && is_of_step(*it)).map(|(it, _)| *it).collect();
@@ -86,9 +87,19 @@ fn end(is_of_step: impl Fn(u32) -> bool) {
         found.extend(processes.iter().filter(|(_, of)| *of == parent).map(|(it, _)| *it));
         at += 1;
     }
+    let waits = |process: &u32| processes.iter().any(|(_, of)| of == process);
+    let last = found.iter().filter(|process| !waits(process)).filter_map(|process| command_line(*process));
+    let last = last.collect::<Vec<_>>().join(", ");
     let numbers = found.iter().map(u32::to_string);
     // One that has ended by itself meanwhile is no fault.
     _ = Command::new("kill").arg("-KILL").args(numbers).stderr(Stdio::null()).status();
+    last
+}
+
+/// As it was started (proc_pid_cmdline(5)).
+fn command_line(process: u32) -> Option<String> {
+    let line = std::fs::read_to_string(format!("/proc/{process}/cmdline")).ok()?;
+    Some(format!("`{}`", line.trim_end_matches('\0').replace('\0', " ")))
 }
 
 #[cfg(test)]
@@ -107,7 +118,7 @@ mod tests {
         assert!(failure.is_over_limit);
         assert_eq!(
             failure.why,
-            "the step \"tests\" took longer than its limit of 2 s and was ended; the last line that it printed: test a ... ok"
+            "the step \"tests\" took longer than its limit of 2 s and was ended; the last line that it printed: test a ... ok; it still ran: `tail -f /dev/null`"
         );
         let quick = run("quick", LIMIT, || Err("no".to_owned())).err().unwrap();
         assert!(!quick.is_over_limit && quick.why == "no");

@@ -13,13 +13,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, MlockFlags, MprotectFlags, MsyncFlags, ProtFlags, mlock_with, mprotect, msync};
 
 /// The largest region that is created or accepted: 64 GiB.
 pub const LENGTH_BYTES_MAX: u64 = 64 << 30;
 
 /// Larger regions get their pages when they are first used: a thousand topics of cameras that never send
-/// would else take all memory.
+/// would else take all memory. That holds in a process that has locked its memory, too: there the pages are locked as they come.
 pub const PRESENT_BYTES_MAX: usize = 256 << 10;
 
 /// Which processes may write a region after it was created.
@@ -84,13 +85,14 @@ impl SealedMemory {
         if length_bytes == 0 || length_bytes as u64 > LENGTH_BYTES_MAX {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // Without access at first; see `map`.
+        let (first, shared) = (ProtFlags::empty(), MapFlags::SHARED);
         // SAFETY: a fresh mapping at an address the kernel chooses; it aliases nothing of ours.
-        let start = unsafe {
-            rustix::mm::mmap_anonymous(std::ptr::null_mut(), length_bytes, protection, MapFlags::SHARED)?
-        };
+        let start = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), length_bytes, first, shared)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start, length_bytes, writable: true })
+        let memory = Self { start, length_bytes, writable: true };
+        memory.allow_access()?;
+        Ok(memory)
     }
 
     /// Maps what another process created, after making sure that no process can truncate it: writable if
@@ -136,22 +138,41 @@ impl SealedMemory {
     }
 
     fn map(file: BorrowedFd<'_>, length_bytes: usize, writable: bool) -> io::Result<Self> {
-        let present = if length_bytes <= PRESENT_BYTES_MAX { MapFlags::POPULATE } else { MapFlags::empty() };
+        let is_present = length_bytes <= PRESENT_BYTES_MAX;
         let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+        // After mlockall(MCL_FUTURE) the kernel would fill a region that may be accessed, at 0.7 ms per MiB while all threads wait.
+        let (first, present) = if is_present {
+            (protection, MapFlags::POPULATE)
+        } else {
+            (ProtFlags::empty(), MapFlags::empty())
+        };
         // SAFETY: a fresh mapping at an address the kernel chooses; it aliases nothing of ours. The
         // file cannot shrink: it is sealed, or ours alone until it is.
         let start = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                length_bytes,
-                protection,
-                MapFlags::SHARED | present,
-                file,
-                0,
-            )?
+            rustix::mm::mmap(std::ptr::null_mut(), length_bytes, first, MapFlags::SHARED | present, file, 0)?
         };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start, length_bytes, writable })
+        let memory = Self { start, length_bytes, writable };
+        if !is_present {
+            memory.allow_access()?;
+        }
+        Ok(memory)
+    }
+
+    /// Makes a region accessible that was mapped without access. If the process's memory is locked, a page of it is locked once it is used.
+    fn allow_access(&self) -> io::Result<()> {
+        let (start, length_bytes) = (self.start.as_ptr().cast(), self.length_bytes);
+        // SAFETY: the whole mapping, and nothing has used it yet. Invalidating a shared mapping of memory changes no byte.
+        let locked = unsafe { msync(start, length_bytes, MsyncFlags::INVALIDATE) };
+        // msync(2): a memory lock exists for the range.
+        if locked == Err(Errno::BUSY) {
+            // SAFETY: as above; locking changes no byte.
+            unsafe { mlock_with(start, length_bytes, MlockFlags::ONFAULT)? };
+        }
+        let access = MprotectFlags::READ;
+        let access = if self.writable { access | MprotectFlags::WRITE } else { access };
+        // SAFETY: as above; no reference to the range exists.
+        unsafe { mprotect(start, length_bytes, access) }.map_err(io::Error::from)
     }
 }
 
