@@ -1,8 +1,16 @@
 //! Finds the cause in a failed command's output: a log of CI is long, and a reader begins at its end.
 
-/// Lines that begin a cause: a test's panic and its name, a compiler's error, pytest's and ctest's summaries.
-const CAUSES: &[&str] =
-    &["panicked at", "... FAILED", "error:", "error[", "FAILED ", "(Failed)", "AssertionError"];
+/// Lines that begin a cause: a test's panic and its name, a test that may hang, a compiler's error, pytest's and ctest's summaries.
+const CAUSES: &[&str] = &[
+    "panicked at",
+    "... FAILED",
+    "has been running for over",
+    "error:",
+    "error[",
+    "FAILED ",
+    "(Failed)",
+    "AssertionError",
+];
 
 /// Lines kept from each such line on.
 const AFTER_A_CAUSE: usize = 8;
@@ -70,6 +78,13 @@ mod tests {
         assert!(text.contains("test b ... FAILED"), "{text}");
         assert!(text.contains("panicked at src/lib.rs:3:5:\n  | two is not three"), "{text}");
         assert!(text.lines().count() < 20, "{text}");
+    }
+
+    #[test]
+    fn a_test_that_hangs_is_named() {
+        let hangs = "test c has been running for over 60 seconds";
+        let lines = [&["test a ... ok"; 50][..], &[hangs], &["test b ... ok"; 50]].concat();
+        assert!(of(&lines).starts_with(&format!("\n  | {hangs}")));
     }
 
     #[test]

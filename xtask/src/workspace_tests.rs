@@ -7,6 +7,8 @@ use serde_json::Value;
 use crate::{lanes, shell};
 
 const COMPILE: &str = "cargo test --workspace --no-run";
+/// A program that runs longer hangs: it is ended, and fails with the tests that it was at. Four times the longest beside two builds.
+const LONGEST_S: u32 = 600;
 
 /// Compiles and runs all tests, those of documentation last. A failure of one program does not hide those of the others.
 pub fn run() -> Result<(), String> {
@@ -20,7 +22,11 @@ pub fn run() -> Result<(), String> {
     let tests = lanes::side_by_side(&programs, |program| {
         let folder = program.manifest.parent().unwrap_or(Path::new("."));
         // As Cargo would: a test may look for its files.
-        let line = format!("CARGO_MANIFEST_DIR='{}' '{}'", folder.display(), program.executable);
+        let line = format!(
+            "CARGO_MANIFEST_DIR='{}' timeout --kill-after=10 {LONGEST_S} '{}'",
+            folder.display(),
+            program.executable
+        );
         // Domains and ports of other tests, and of other checkouts, are in other networks.
         let line =
             if is_root { format!("unshare --net bash -c \"ip link set lo up && {line}\"") } else { line };
