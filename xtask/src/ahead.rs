@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt as _;
-use std::process::{ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Stdio};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 
 use crate::{c_library, generated, programs, python, shell};
@@ -37,7 +37,7 @@ pub fn start() -> Result<(), String> {
     let log = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     println!("what later steps need is compiled meanwhile; {LOG} has its output");
     // A group of its own, so that its priority can be raised; it ends with this program all the same.
-    let mut command = Command::new("setpriv");
+    let mut command = shell::without_variables_of_cargo("setpriv");
     command.args(["--pdeathsig", "TERM", "nice", "-n", "19", "bash", "-c"]);
     command
         .arg(format!("trap 'trap - TERM; kill 0' TERM; {{ {lines} }} & wait"))

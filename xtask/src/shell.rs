@@ -113,7 +113,39 @@ pub fn output(line: &str) -> Option<String> {
 }
 
 fn shell(directory: &Path, line: &str) -> Command {
-    let mut command = Command::new("bash");
+    let mut command = without_variables_of_cargo("bash");
     command.args(["-euo", "pipefail", "-c", line]).current_dir(directory).stdin(Stdio::null());
     command
+}
+
+/// A command that lacks the variables that `cargo run` sets about this package. Build scripts of other packages name some of them
+/// (`ring` has `rerun-if-env-changed=CARGO_MANIFEST_DIR`), so that a package that this program has compiled would be compiled anew by
+/// each `cargo build` of the command line, and again by the next step.
+pub fn without_variables_of_cargo(program: &str) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_of_the_package) {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
+/// [Environment variables Cargo sets](https://doc.rust-lang.org/cargo/reference/environment-variables.html).
+fn is_of_the_package(name: &str) -> bool {
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{output, without_variables_of_cargo};
+
+    #[test]
+    fn commands_do_not_see_variables_of_this_package() {
+        assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some(), "`cargo test` sets it");
+        assert_eq!(output("env | grep -cE '^CARGO_(PKG|MANIFEST)_' || true").as_deref(), Some("0"));
+        let environment = without_variables_of_cargo("env").output().map(|output| output.stdout);
+        let environment = String::from_utf8(environment.unwrap_or_default()).unwrap_or_default();
+        assert!(environment.contains("PATH=") && !environment.contains("CARGO_PKG_NAME="), "{environment}");
+    }
 }
