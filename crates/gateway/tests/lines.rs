@@ -5,7 +5,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,8 +103,9 @@ impl Wire for Tcp {
     }
 }
 
-/// The board's end of a pseudo-terminal.
+/// The board's end of a pseudo-terminal; its link goes before it does.
 struct Pty {
+    link: PathBuf,
     board: OwnedFd,
     /// Without a process at the other end there is nothing to read from this one.
     _other: OwnedFd,
@@ -126,7 +127,16 @@ impl Pty {
         rustix::termios::tcsetattr(&other, rustix::termios::OptionalActions::Now, &settings).unwrap();
         let _ = std::fs::remove_file(link);
         std::os::unix::fs::symlink(name, link).unwrap();
-        Pty { board, _other: other, decoder: Decoder::new(1024), received: Vec::new() }
+        let link = link.to_owned();
+        Pty { link, board, _other: other, decoder: Decoder::new(1024), received: Vec::new() }
+    }
+}
+
+impl Drop for Pty {
+    /// The kernel gives the terminal's number to the next one of the host: to a link that still led there, the board of another test
+    /// would be plugged in.
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.link);
     }
 }
 
