@@ -86,6 +86,11 @@ class Timeline {
     this.cursor = last && at >= last.at ? null : at;
   }
 
+  // A moment that was chosen stays, also if nothing newer has come; `seek` to the end follows.
+  hold(at) {
+    if (this.mode === 'file') this.seek(at); else this.cursor = at;
+  }
+
   bounds() {
     if (this.mode === 'file' && this.range) return this.range;
     if (!this.frames.length) return [0, 1];
@@ -170,7 +175,7 @@ function drawMarks() {
     button.textContent = mark.name;
     button.title = timeline.clockText(mark.at);
     button.setAttribute('aria-label', `mark ${mark.name} at ${button.title}`);
-    button.addEventListener('click', () => timeline.seek(mark.at));
+    button.addEventListener('click', () => timeline.hold(mark.at));
     return button;
   });
   element('marks').replaceChildren(...buttons);

@@ -310,6 +310,7 @@ fn time(page: &mut Page<'_>) {
     page.until(&format!("timeline.now() < {before} - 500"));
     page.value("document.querySelector('#marks button').click()");
     page.until(&format!("Math.abs(timeline.now() - {before}) < 400"));
+    assert_eq!(page.value("timeline.hold(timeline.frames.at(-1).at); timeline.isFollowing()"), false);
     page.value("element('live').click()");
     page.until("timeline.isFollowing()");
 }
