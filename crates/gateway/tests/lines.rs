@@ -182,15 +182,15 @@ fn play(wire: &mut dyn Wire, is_wanted: impl Fn(usize) -> bool) {
     for (number, line) in messages.filter(|(number, _)| is_wanted(*number)) {
         match line.split_at(1) {
             (">", words) => wire.send(&bytes(words)),
-            (_, words) => {
-                let expected = bytes(words);
-                // A client that is slow is also asked what it has.
-                let is_it = |message: &Vec<u8>| *message == expected || message[4] != HEARTBEAT;
-                let message = std::iter::from_fn(|| Some(wire.receive())).find(is_it).unwrap();
-                assert_eq!(message, expected, "message {number}: {line}");
-            }
+            (_, words) => assert_eq!(receive_answer(wire), bytes(words), "message {number}: {line}"),
         }
     }
+}
+
+/// The next message that is not a HEARTBEAT: a client that is slow, or was away, is asked by one which answers it has.
+fn receive_answer(wire: &mut dyn Wire) -> Vec<u8> {
+    let mut messages = std::iter::from_fn(|| Some(wire.receive()));
+    messages.find(|message| message[4] != HEARTBEAT).unwrap()
 }
 
 /// A submessage of that name.
@@ -276,11 +276,7 @@ fn a_board_that_is_unplugged_goes_on_where_it_was_when_it_is_plugged_in_again() 
         wire = Pty::plugged_at(&link);
         // The board knows nothing of this: it goes on with its session, here by a ping.
         wire.send(&bytes("81 00 00 00 02 01 08 00 00 0A FF FD 02 00 00 00"));
-        // The client is also asked what it has of the answers to its creations.
-        let is_question = |message: &Vec<u8>| message[4] == HEARTBEAT;
-        let answer =
-            std::iter::from_fn(|| Some(wire.receive())).find(|message| !is_question(message)).unwrap();
-        assert_eq!(answer[12..14], [0, 1], "it has a session");
+        assert_eq!(receive_answer(&mut wire)[12..14], [0, 1], "it has a session");
         if is_soon_back {
             assert_eq!(subscriber.publishers(), 1, "a loose cable costs no sample");
         } else {

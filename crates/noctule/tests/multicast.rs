@@ -137,8 +137,7 @@ fn with_a_swarm_key_what_goes_to_a_group_is_sealed_once_for_all() {
     let (mut publisher, mut subscribers) = cloud(&far, [&near, &other]);
     exchange(&mut publisher, &mut subscribers, 0);
     let (sealed, all) = heard(&listener, b"NCTX");
-    // On a busy machine the listener misses some, and a late reader gets copies of its own for a while.
-    assert!(sealed == all && all >= SAMPLES / 10, "{sealed} of {all} are sealed");
+    assert!(sealed == all && all >= SAMPLES / 2, "{sealed} of {all} are sealed");
 }
 
 #[test]

@@ -9,7 +9,6 @@ mod looks;
 mod robot;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -18,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use noctule::Node;
 use noctule_devtools::{Browser, Page};
-use noctule_record::file::{self, Record};
+use noctule_record::file::{Record, read_path};
 use noctule_record::state;
 use serde_json::json;
 
@@ -349,7 +348,7 @@ fn ends_with_the_far_clock(file: &Path) -> bool {
         }
         Ok(())
     };
-    file::read(File::open(file).unwrap(), &mut take).unwrap();
+    read_path(file, &mut take).unwrap();
     has_bound
 }
 
