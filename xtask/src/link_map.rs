@@ -25,8 +25,13 @@ const DRAWN: u64 = 150;
 const SEED: u64 = 1;
 /// No class may be worse than best effort by more than this share of samples, and the interval.
 const ALLOWANCE: f64 = 0.001;
-/// Student's t, 97.5 %, by degrees of freedom 19: the parts of a run less one.
-const STUDENT: f64 = 2.093;
+/// Student's t, 97.5 %, by degrees of freedom from 1 on: parts or runs less one.
+const STUDENT: [f64; 19] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093,
+];
+/// More runs than [`STUDENT`] has entries for are not judged.
+pub const RUNS_MAX: u64 = 20;
 
 /// The classes, in the order of the tables; and QUIC, which has a file of its own.
 const CLASSES: [&str; 5] = ["deadline bound", "reliable", "best effort", "QUIC BBR", "QUIC CUBIC"];
@@ -45,6 +50,8 @@ pub struct Request {
     pub redraw: bool,
     /// QUIC on the same links, beside the reliable class.
     pub quic: bool,
+    /// Runs of each cell, each with another seed of its link.
+    pub runs: u64,
 }
 
 /// One class on one cell.
@@ -56,7 +63,9 @@ struct Figures {
     wire_ratio: Option<f64>,
     p99_ms: Option<f64>,
     beside_mbps: f64,
+    /// Samples in time by part of the run, or by run if there are several.
     parts: Vec<f64>,
+    runs: usize,
     /// Why there are none.
     broken: Option<String>,
 }
@@ -94,8 +103,8 @@ impl Figures {
         if self.samples > 0.0 { self.on_time / self.samples } else { 0.0 }
     }
 
-    /// Share in time less that of another, by parts of the run: the mean's sign counts only beyond its interval, because what is lost is lost
-    /// together.
+    /// Share in time less that of another, by parts of the run or by runs: the mean's sign counts only beyond its interval, because what is lost
+    /// is lost together.
     fn verdict(&self, other: &Figures) -> Option<Verdict> {
         let count = self.parts.len().min(other.parts.len()) as f64;
         if count < 2.0 || self.broken.is_some() {
@@ -106,12 +115,32 @@ impl Figures {
             self.parts.iter().zip(&other.parts).map(|(ours, other)| (ours - other) / of_part).collect();
         let mean = differences.iter().sum::<f64>() / count;
         let variance = differences.iter().map(|d| (d - mean) * (d - mean)).sum::<f64>() / (count - 1.0);
-        let interval = STUDENT * (variance / count).sqrt();
+        let student = STUDENT.get(count as usize - 2)?;
+        let interval = student * (variance / count).sqrt();
         Some(match mean {
             mean if mean + interval < -ALLOWANCE => Verdict::Worse(-mean),
             mean if mean - interval > ALLOWANCE => Verdict::Better(mean),
             _ => Verdict::Alike,
         })
+    }
+
+    /// Takes in another run of the same cell and class: shares and costs are means over the runs.
+    fn add(&mut self, run: Figures) {
+        if self.runs == 1 {
+            self.parts = vec![self.on_time];
+        }
+        self.parts.push(run.on_time);
+        let before = self.runs as f64;
+        let mean = |ours: f64, other: f64| (ours * before + other) / (before + 1.0);
+        let both = |ours: Option<f64>, other: Option<f64>| Some(mean(ours?, other?));
+        self.samples += run.samples;
+        self.on_time += run.on_time;
+        self.redundancy = both(self.redundancy, run.redundancy);
+        self.wire_ratio = both(self.wire_ratio, run.wire_ratio);
+        self.p99_ms = both(self.p99_ms, run.p99_ms);
+        self.beside_mbps = mean(self.beside_mbps, run.beside_mbps);
+        self.broken = self.broken.take().or(run.broken);
+        self.runs += 1;
     }
 }
 
@@ -136,14 +165,15 @@ pub fn run(request: &Request) -> Result<(), String> {
     if request.quic {
         return quic::run(request, (seed, draws, form));
     }
-    let is_committed = request.cells.is_none() && request.seed.is_none() && request.out.is_none();
+    let is_whole = request.cells.is_none() && request.seed.is_none() && request.out.is_none();
+    let is_committed = is_whole && request.runs == 1;
     let out = match (&request.out, is_committed) {
         (Some(out), _) => out.clone(),
         (None, true) => NOW.into(),
         (None, false) => "target/prrt_map.csv".into(),
     };
     if !request.redraw {
-        simulate((seed, draws, form), &out)?;
+        simulate((seed, draws, form), request.runs, &out)?;
     }
     let (before, mut now) = (read(BEFORE)?, read(&out)?);
     for cell in &mut now {
@@ -160,11 +190,23 @@ pub fn run(request: &Request) -> Result<(), String> {
     Ok(())
 }
 
-fn simulate((seed, draws, form): (u64, u64, &str), out: &str) -> Result<(), String> {
-    shell::run(&format!(
-        "cargo run --release --quiet -p noctule-prrt --example sweep_prrt -- {seed} {draws} {form} > target/prrt_map.tmp \
-         && mv target/prrt_map.tmp {out}"
-    ))
+/// Runs the cells so many times, each time with another seed of the links, and writes all rows into one file.
+fn simulate((seed, draws, form): (u64, u64, &str), runs: u64, out: &str) -> Result<(), String> {
+    const PART: &str = "target/prrt_map.tmp";
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut rows = String::new();
+    for links in seed..seed + runs {
+        shell::run(&format!(
+            "cargo run --release --quiet -p noctule-prrt --example sweep_prrt -- {seed} {draws} {form} {threads} 0 {} {links} > {PART}",
+            u64::MAX
+        ))?;
+        let text =
+            fs::read_to_string(shell::root().join(PART)).map_err(|error| format!("{PART}: {error}"))?;
+        // One line of names.
+        let of_run = if rows.is_empty() { &text } else { text.split_once('\n').map_or("", |(_, rows)| rows) };
+        rows += of_run;
+    }
+    write(out, &rows)
 }
 
 fn write(path: &str, text: &str) -> Result<(), String> {
@@ -179,6 +221,7 @@ fn read(path: &str) -> Result<Map, String> {
 
 fn parse(text: &str) -> Result<Map, String> {
     let mut cells: Map = Vec::new();
+    let mut places = BTreeMap::new();
     for (number, line) in text.lines().enumerate().skip(1) {
         let columns: Vec<&str> = line.split(',').collect();
         let &[axis, name, load, deadline, beside, link, _, class, ref figures @ ..] = &columns[..] else {
@@ -199,11 +242,13 @@ fn parse(text: &str) -> Result<Map, String> {
             classes: Default::default(),
             possible: None,
         };
-        if cells.last().is_none_or(|last| last.key() != cell.key() || last.deadline_ms != cell.deadline_ms) {
+        let place = *places.entry(columns[..6].join(",")).or_insert(cells.len());
+        if place == cells.len() {
             cells.push(cell);
         }
-        if let Some(last) = cells.last_mut() {
-            last.classes[class] = Some(figures_of(figures));
+        match &mut cells[place].classes[class] {
+            Some(known) => known.add(figures_of(figures)),
+            first => *first = Some(figures_of(figures)),
         }
     }
     Ok(cells)
@@ -220,6 +265,7 @@ fn figures_of(columns: &[&str]) -> Figures {
         wire_ratio: number(4),
         p99_ms: number(6).filter(|ms| ms.is_finite()),
         beside_mbps: number(7).unwrap_or(0.0),
+        runs: 1,
         parts: parts.split(' ').filter_map(|part| part.parse().ok()).collect(),
         broken,
     }
@@ -262,6 +308,26 @@ mod tests {
         }
         assert!(parse("axis\na,b\n").unwrap_err().contains("line 2"));
         assert!(parse(&(head + &row("fast", 1, "1"))).unwrap_err().contains("fast"));
+    }
+
+    #[test]
+    fn several_runs_of_a_cell_are_judged_by_the_runs_and_not_by_their_parts() {
+        let whole = |class: &str, on_time: &[u32]| -> String {
+            let of_part = |all: u32| [(all / 20).to_string().as_str(); 20].join(" ");
+            on_time.iter().map(|all| row(class, *all, &of_part(*all))).collect()
+        };
+        let verdict = |ours: &[u32]| {
+            let map = parse(&format!(
+                "axis\n{}{}",
+                whole("deadline bound", ours),
+                whole("best effort", &[2000, 2000, 2000])
+            ));
+            let cell = map.unwrap().remove(0);
+            assert_eq!(cell.classes[0].as_ref().unwrap().samples, 6000.0);
+            cell.verdict(0).unwrap()
+        };
+        assert_eq!(verdict(&[2000, 2000, 1000]), Verdict::Alike, "once is no rule");
+        assert!(matches!(verdict(&[1000, 1040, 960]), Verdict::Worse(by) if (by - 0.5).abs() < 1e-9));
     }
 
     #[test]

@@ -141,6 +141,9 @@ enum Command {
         /// `prrt`: QUIC on the same links, by BBR and CUBIC, and where it is ahead of the reliable class
         #[arg(long)]
         quic: bool,
+        /// `prrt`: so many runs of each cell, each with another seed of its link; they are compared by runs, and nothing committed is rewritten
+        #[arg(long, default_value_t = 1, conflicts_with = "quic", value_parser = clap::value_parser!(u64).range(1..=link_map::RUNS_MAX))]
+        runs: u64,
     },
     /// Write scenarios of the lab on links that a seed draws, one for each; without a seed, scenarios/transports_map.toml
     LiveMap {
@@ -223,8 +226,8 @@ fn main() -> ExitCode {
         Command::Peers { names, .. } => peers::build(&names),
         Command::Bridge { name } => zenoh::build(&name),
         Command::Sim { core, seed, count, trace } => steps::sim(&core, seed, count, trace.as_deref()),
-        Command::Sweep { core, seed, cells, out, redraw, quic, .. } if core == "prrt" => {
-            link_map::run(&link_map::Request { seed, cells, out, redraw, quic })
+        Command::Sweep { core, seed, cells, out, redraw, quic, runs, .. } if core == "prrt" => {
+            link_map::run(&link_map::Request { seed, cells, out, redraw, quic, runs })
         }
         Command::Sweep { core, .. } => steps::sweep(&core),
         Command::LiveMap { seed: None, .. } => link_map::live::rewrite_named(),

@@ -9,6 +9,11 @@ use crate::{lanes, shell};
 const COMPILE: &str = "cargo test --workspace --no-run";
 /// A program that runs longer hangs: it is ended, and fails with the tests that it was at. Four times the longest beside two builds.
 const LONGEST_S: u32 = 600;
+/// Domains and ports of other tests, and of other checkouts, are in other networks; a number that a pseudo-terminal has had is not given to
+/// one of another test.
+const APART: &str = "ip link set lo up \
+     && mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts /dev/pts \
+     && mount --bind /dev/pts/ptmx /dev/ptmx";
 
 /// Compiles and runs all tests, those of documentation last. A failure of one program does not hide those of the others.
 pub fn run() -> Result<(), String> {
@@ -27,9 +32,8 @@ pub fn run() -> Result<(), String> {
             folder.display(),
             program.executable
         );
-        // Domains and ports of other tests, and of other checkouts, are in other networks.
         let line =
-            if is_root { format!("unshare --net bash -c \"ip link set lo up && {line}\"") } else { line };
+            if is_root { format!("unshare --net --mount bash -c \"{APART} && {line}\"") } else { line };
         shell::run_whole(folder, &line)
     });
     let documentation = shell::run("cargo test --workspace --doc --quiet");

@@ -19,7 +19,7 @@ pub(super) fn run(request: &Request, (seed, draws, form): (u64, u64, &str)) -> R
     };
     if !request.redraw {
         if !is_committed {
-            simulate((seed, draws, form), &ours)?;
+            simulate((seed, draws, form), 1, &ours)?;
         }
         // In its folder, where its settings of cargo are.
         let root = shell::root();

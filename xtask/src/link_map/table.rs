@@ -62,9 +62,10 @@ pub(super) fn markdown(joined: &Joined<'_>) -> String {
         "# The map of links\n\n`cargo xtask sweep prrt` writes this page and `benchmarks/prrt_map/report.html`, which is the same in colours; the \
          links themselves stand in the CSV beside that. Simulated in virtual time; a part of the cells is drawn by a seed, which is an argument.\n\n\
          Share of samples in time, in percent: *before* is commit 4467c3c, *now* the code beside this page. ▼: worse than best effort on the same link \
-         by more than 0.1 % and the interval (twenty parts of the run, Student's t). Extras: datagrams beyond those that carry each sample once. Wire: \
+         by more than 0.1 % and the interval (JUDGED, Student's t). Extras: datagrams beyond those that carry each sample once. Wire: \
          bytes of all datagrams, both directions, IPv4 and UDP counted, per byte published.\n\n",
-    );
+    )
+    .replace("JUDGED", &judged_by(joined));
     for line in summary(joined) {
         text += &format!("- {line}\n");
     }
@@ -80,6 +81,15 @@ pub(super) fn markdown(joined: &Joined<'_>) -> String {
         text += &row(*before, now);
     }
     text
+}
+
+/// What the intervals are made of.
+fn judged_by(joined: &Joined<'_>) -> String {
+    let runs = joined.iter().filter_map(|(_, now)| Some(now.classes[0].as_ref()?.runs)).max();
+    match runs {
+        Some(runs) if runs > 1 => format!("{runs} runs, each with another seed of the link"),
+        _ => "twenty parts of the run".into(),
+    }
 }
 
 fn row(before: Option<&Cell>, now: &Cell) -> String {

@@ -10,7 +10,8 @@ use super::{Cell, Fault, Form, Outcome, cells};
 
 const HEADER: &str = "axis,name,load,deadline_ms,beside,link,seed,class,samples,on_time,late,redundancy,wire_ratio,p50_ms,p99_ms,beside_mbps,on_time_by_part";
 
-/// Runs the cells that `words` names with each of `classes`, and prints a row for each: SEED DRAWN [full|short|drawn] [THREADS [FROM TO]].
+/// Runs the cells that `words` names with each of `classes`, and prints a row for each: SEED DRAWN [full|short|drawn] [THREADS [FROM TO
+/// [LINKS]]]. LINKS is the seed of what happens on the links, if it is another than that of the drawn cells.
 #[allow(clippy::print_stdout, clippy::print_stderr)] // a table on standard output is what this is for
 pub fn sweep(
     words: &[String],
@@ -19,6 +20,7 @@ pub fn sweep(
 ) {
     let number = |place: usize, other: u64| words.get(place).and_then(|w| w.parse().ok()).unwrap_or(other);
     let (seed, draws, threads) = (number(0, 1), number(1, 150), number(3, 1));
+    let links = number(6, seed);
     let form = if words.get(2).is_some_and(|word| word == "short") { Form::Short } else { Form::Full };
     let is_drawn = words.get(2).is_some_and(|word| word == "drawn");
     let drawn = (0..draws).map(|number| cells::drawn(form, seed, number));
@@ -35,8 +37,8 @@ pub fn sweep(
                 {
                     let start = Instant::now();
                     let row = |(class, name): (usize, &&str)| {
-                        let outcome = catch_unwind(AssertUnwindSafe(|| run(cell, class, seed)));
-                        line(cell, (name, seed), outcome.unwrap_or_else(|_| Err("it panicked".into())))
+                        let outcome = catch_unwind(AssertUnwindSafe(|| run(cell, class, links)));
+                        line(cell, (name, links), outcome.unwrap_or_else(|_| Err("it panicked".into())))
                     };
                     let lines: Vec<String> = classes.iter().enumerate().map(row).collect();
                     eprintln!(
