@@ -2,6 +2,8 @@
 //! those of `examples/`, which are run against each other.
 
 use std::fs;
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use crate::evidence::{self, Tie};
 use crate::{programs, shell};
@@ -14,6 +16,24 @@ const EXAMPLES: [(&str, &str); 4] = [("python", "py"), ("rust", "rs"), ("cpp", "
 
 /// And what is shown in one language alone.
 const MORE_EXAMPLES: [(&str, &str); 2] = [("rust", "typed.rs"), ("python", "typed.py")];
+
+/// The check that [`begin`] began.
+static BEGUN: Mutex<Option<JoinHandle<Result<(), String>>>> = Mutex::new(None);
+
+/// Begins the step "README" beside those that follow. Its output comes at its end, in one piece.
+pub fn begin() -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let line = format!("'{}' test README", program.display());
+    let check = std::thread::spawn(move || shell::run_whole(&shell::root(), &line));
+    *BEGUN.lock().unwrap_or_else(PoisonError::into_inner) = Some(check);
+    Ok(())
+}
+
+/// Waits for the check that was begun, or makes it: when the step is run by itself, or a second time.
+pub fn finish() -> Result<(), String> {
+    let begun = BEGUN.lock().unwrap_or_else(PoisonError::into_inner).take();
+    begun.map_or_else(run, |check| check.join().unwrap_or_else(|_| Err("the check panicked".into())))
+}
 
 /// Checks the table and the programs, then runs every block marked `sh` in the checkout's root, in order; the first
 /// that fails ends it.
