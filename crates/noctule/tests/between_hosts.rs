@@ -172,6 +172,39 @@ fn reliable_samples_of_any_size_arrive_once_and_in_order() {
     assert!(publisher.wait_for_acknowledgments(Duration::from_secs(20)));
 }
 
+/// Datagrams of another topic arrive all the time at the socket that the waiting thread reads.
+#[test]
+fn a_wait_ends_while_datagrams_for_others_arrive() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let domain = domain();
+    let (far, near) = (node("far", domain, "offset=5s"), node("near", domain, ""));
+    let mut other = far.publisher("other").reliability(Reliability::Reliable).open().unwrap();
+    let _silent = far.publisher("silent").open().unwrap();
+    let mut reader = near.subscriber("other").reliability(Reliability::Reliable).open().unwrap();
+    let mut subscriber = near.subscriber("silent").open().unwrap();
+    while other.readers() == 0 || subscriber.publishers() == 0 {
+        subscriber.wait(Some(Duration::from_millis(5)));
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            // Two hundred times as long as the wait; then it ends in any case.
+            let begun = std::time::Instant::now();
+            while !is_over.load(Ordering::Relaxed) && begun.elapsed() < Duration::from_secs(20) {
+                other.publish(b"for another").unwrap();
+                // One at a time: the waiting thread has nothing to catch up with.
+                while reader.take().unwrap().is_none() {
+                    std::thread::yield_now();
+                }
+            }
+            is_over.load(Ordering::Relaxed)
+        });
+        assert!(subscriber.receive(Some(Duration::from_millis(100))).unwrap().is_none());
+        is_over.store(true, Ordering::Relaxed);
+        assert!(sending.join().unwrap(), "the wait ended with the datagrams, and not with its time");
+    });
+}
+
 #[test]
 fn a_ping_proves_an_interval_that_holds_the_true_offset() {
     let domain = domain();

@@ -120,10 +120,14 @@ impl Shared {
     ) {
         buffer.resize(DATAGRAM_BYTES_MAX, 0);
         let socket = &self.sockets.own;
+        // Datagrams that bring the caller nothing do not extend it.
+        let until = timeout.map(|timeout| clock::now() + span(timeout));
         while !is_done() {
-            let arrival = match timeout {
+            let left = until.map(|until| until - clock::now());
+            let arrival = match left {
                 None => datagram::receive_blocking(socket, buffer),
-                Some(timeout) => match datagram::wait(socket, span(timeout).ns()) {
+                Some(left) if left <= Span::ZERO => return,
+                Some(left) => match datagram::wait(socket, left.ns()) {
                     Ok(true) => datagram::receive(socket, buffer),
                     _ => return,
                 },
