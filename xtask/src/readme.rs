@@ -17,8 +17,10 @@ const EXAMPLES: [(&str, &str); 4] = [("python", "py"), ("rust", "rs"), ("cpp", "
 /// And what is shown in one language alone.
 const MORE_EXAMPLES: [(&str, &str); 2] = [("rust", "typed.rs"), ("python", "typed.py")];
 
+type Check = JoinHandle<Result<(), String>>;
+
 /// The check that [`begin`] began.
-static BEGUN: Mutex<Option<JoinHandle<Result<(), String>>>> = Mutex::new(None);
+static BEGUN: Mutex<Option<Check>> = Mutex::new(None);
 
 /// Begins the step "README" beside those that follow. Its output comes at its end, in one piece.
 pub fn begin() -> Result<(), String> {
