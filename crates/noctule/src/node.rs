@@ -109,6 +109,8 @@ pub(crate) struct Shared {
     wake_timer: WakeTimer,
     /// Which thread reads the own socket.
     lead: SocketLease,
+    /// For a datagram that a publisher receives in place of the stalled thread; locked after `state`.
+    drained: Mutex<Vec<u8>>,
     /// Wakes the thread.
     kick: OwnedFd,
     stop: AtomicBool,
@@ -266,6 +268,7 @@ impl NodeBuilder {
             check_at_ns: AtomicI64::new(i64::MAX),
             wake_timer,
             lead: SocketLease::new(),
+            drained: Mutex::default(),
             kick,
             stop: AtomicBool::new(false),
             progress: Condvar::new(),

@@ -1,6 +1,7 @@
 //! Datagrams of the node's own socket, read by the thread that waits for them.
 
 use std::net::SocketAddr;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use noctule_discovery::Via;
@@ -167,7 +168,11 @@ impl Shared {
         if !self.wake_timer.is_due_by(now - STALLED) || self.lead.is_away() {
             return;
         }
-        self.drain(state, &mut vec![0; DATAGRAM_BYTES_MAX]);
+        // Kept: a publisher drains with each sample for as long as the thread stalls.
+        let mut buffer = self.drained.lock().unwrap_or_else(PoisonError::into_inner);
+        buffer.resize(DATAGRAM_BYTES_MAX, 0);
+        self.drain(state, &mut buffer);
+        drop(buffer);
         // A subscriber may have begun to read meanwhile.
         self.wake_reader();
     }
