@@ -190,23 +190,14 @@ pub fn run(request: &Request) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs the cells so many times, each time with another seed of the links, and writes all rows into one file.
+/// Runs the cells, each so many times with another seed of its link.
 fn simulate((seed, draws, form): (u64, u64, &str), runs: u64, out: &str) -> Result<(), String> {
-    const PART: &str = "target/prrt_map.tmp";
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut rows = String::new();
-    for links in seed..seed + runs {
-        shell::run(&format!(
-            "cargo run --release --quiet -p noctule-prrt --example sweep_prrt -- {seed} {draws} {form} {threads} 0 {} {links} > {PART}",
-            u64::MAX
-        ))?;
-        let text =
-            fs::read_to_string(shell::root().join(PART)).map_err(|error| format!("{PART}: {error}"))?;
-        // One line of names.
-        let of_run = if rows.is_empty() { &text } else { text.split_once('\n').map_or("", |(_, rows)| rows) };
-        rows += of_run;
-    }
-    write(out, &rows)
+    shell::run(&format!(
+        "cargo run --release --quiet -p noctule-prrt --example sweep_prrt -- {seed} {draws} {form} {threads} 0 {} {runs} \
+         > target/prrt_map.tmp && mv target/prrt_map.tmp {out}",
+        u64::MAX
+    ))
 }
 
 fn write(path: &str, text: &str) -> Result<(), String> {

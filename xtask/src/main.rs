@@ -142,7 +142,7 @@ enum Command {
         #[arg(long)]
         quic: bool,
         /// `prrt`: so many runs of each cell, each with another seed of its link; they are compared by runs, and nothing committed is rewritten
-        #[arg(long, default_value_t = 1, conflicts_with = "quic", value_parser = clap::value_parser!(u64).range(1..=link_map::RUNS_MAX))]
+        #[arg(long, default_value_t = 1, conflicts_with_all = ["quic", "redraw"], value_parser = clap::value_parser!(u64).range(1..=link_map::RUNS_MAX))]
         runs: u64,
     },
     /// Write scenarios of the lab on links that a seed draws, one for each; without a seed, scenarios/transports_map.toml

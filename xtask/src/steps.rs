@@ -62,7 +62,8 @@ const TEST: &[Step] = &[
 fn default_features() -> Result<(), String> {
     shell::run("cargo clippy --quiet -p noctule -- -D warnings")?;
     shell::run("cargo test --quiet -p noctule-formats --no-default-features")?;
-    shell::run("cargo test --quiet -p noctule --features stream --test typed --test event_loop")
+    shell::run("cargo test --quiet -p noctule --test typed")?;
+    shell::run("cargo test --quiet -p noctule --features stream --test event_loop")
 }
 
 const NODE: &str = "target/release/noctule -- lab node";

@@ -12,8 +12,9 @@ use rustix::net::sockopt::{set_ip_add_membership, set_socket_reuseaddr};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
 const LONG: Duration = Duration::from_secs(20);
-/// A listener's receive buffer holds some ninety datagrams, and a sender keeps 256 blocks until their deadline.
-const SAMPLES: u64 = 50;
+const SAMPLES: u64 = 300;
+/// Samples of a lot: a listener's receive buffer holds some ninety datagrams, and a sender keeps 256 blocks until their deadline.
+const LOT: u64 = 50;
 
 fn domain() -> u32 {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -100,20 +101,20 @@ fn exchange_by_group(
     let (begun, mut total, mut others) = (std::time::Instant::now(), 0, 0);
     loop {
         let before = copies(publisher);
-        exchange(publisher, subscribers, total..total + SAMPLES);
+        exchange(publisher, subscribers, total..total + LOT);
         let (like_this, all) = heard(listener, beginning);
-        (total, others) = (total + SAMPLES, others + all - like_this);
+        (total, others) = (total + LOT, others + all - like_this);
         let copies: Vec<u64> = copies(publisher)
             .iter()
             .zip(before)
             .map(|(after, before)| after.saturating_sub(before))
             .collect();
-        if datagrams.contains(&like_this) && copies == [SAMPLES; 2] {
+        if datagrams.contains(&like_this) && copies == [LOT; 2] {
             return (total, others);
         }
         assert!(
             begun.elapsed() < LONG,
-            "{like_this} datagrams to the group and {copies:?} copies of {SAMPLES} samples"
+            "{like_this} datagrams to the group and {copies:?} copies of {LOT} samples"
         );
     }
 }
@@ -125,7 +126,7 @@ fn deadline_bound_samples_go_to_the_group_once_and_arrive_at_each_host_once() {
     let listener = eavesdropper(domain);
     let (mut publisher, mut subscribers) = cloud(&far, [&near, &other]);
     let (total, _) =
-        exchange_by_group(&mut publisher, &mut subscribers, &listener, (SAMPLES..=SAMPLES, b"NCTG\x02\x01"));
+        exchange_by_group(&mut publisher, &mut subscribers, &listener, (LOT..=LOT, b"NCTG\x02\x01"));
     for subscriber in &mut subscribers {
         assert!(subscriber.take().unwrap().is_none(), "something came twice");
         let [(_, received)] = subscriber.deadline_counters()[..] else { panic!("one writer") };
@@ -166,7 +167,7 @@ fn with_a_swarm_key_what_goes_to_a_group_is_sealed_once_for_all() {
     let listener = eavesdropper(domain);
     let (mut publisher, mut subscribers) = cloud(&far, [&near, &other]);
     // Sealed, parity looks like data.
-    let sealed = (SAMPLES..=2 * SAMPLES, b"NCTX".as_slice());
+    let sealed = (LOT..=2 * LOT, b"NCTX".as_slice());
     let (_, unsealed) = exchange_by_group(&mut publisher, &mut subscribers, &listener, sealed);
     assert_eq!(unsealed, 0);
 }

@@ -58,14 +58,14 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
 
 /// The committed table.
 pub(super) fn markdown(joined: &Joined<'_>) -> String {
-    let mut text = String::from(
+    let mut text = format!(
         "# The map of links\n\n`cargo xtask sweep prrt` writes this page and `benchmarks/prrt_map/report.html`, which is the same in colours; the \
          links themselves stand in the CSV beside that. Simulated in virtual time; a part of the cells is drawn by a seed, which is an argument.\n\n\
          Share of samples in time, in percent: *before* is commit 4467c3c, *now* the code beside this page. ▼: worse than best effort on the same link \
-         by more than 0.1 % and the interval (JUDGED, Student's t). Extras: datagrams beyond those that carry each sample once. Wire: \
+         by more than 0.1 % and the interval ({}, Student's t). Extras: datagrams beyond those that carry each sample once. Wire: \
          bytes of all datagrams, both directions, IPv4 and UDP counted, per byte published.\n\n",
-    )
-    .replace("JUDGED", &judged_by(joined));
+        judged_by(joined)
+    );
     for line in summary(joined) {
         text += &format!("- {line}\n");
     }

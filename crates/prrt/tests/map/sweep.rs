@@ -11,7 +11,7 @@ use super::{Cell, Fault, Form, Outcome, cells};
 const HEADER: &str = "axis,name,load,deadline_ms,beside,link,seed,class,samples,on_time,late,redundancy,wire_ratio,p50_ms,p99_ms,beside_mbps,on_time_by_part";
 
 /// Runs the cells that `words` names with each of `classes`, and prints a row for each: SEED DRAWN [full|short|drawn] [THREADS [FROM TO
-/// [LINKS]]]. LINKS is the seed of what happens on the links, if it is another than that of the drawn cells.
+/// [RUNS]]]. Of several runs each has another seed of what happens on the links, from that of the drawn cells on.
 #[allow(clippy::print_stdout, clippy::print_stderr)] // a table on standard output is what this is for
 pub fn sweep(
     words: &[String],
@@ -20,30 +20,32 @@ pub fn sweep(
 ) {
     let number = |place: usize, other: u64| words.get(place).and_then(|w| w.parse().ok()).unwrap_or(other);
     let (seed, draws, threads) = (number(0, 1), number(1, 150), number(3, 1));
-    let links = number(6, seed);
+    let runs = number(6, 1);
     let form = if words.get(2).is_some_and(|word| word == "short") { Form::Short } else { Form::Full };
     let is_drawn = words.get(2).is_some_and(|word| word == "drawn");
     let drawn = (0..draws).map(|number| cells::drawn(form, seed, number));
     let mut cells: Vec<Cell> = if is_drawn { drawn.collect() } else { cells::cells(form, draws, seed) };
     cells.truncate(number(5, u64::MAX) as usize);
     cells.drain(..cells.len().min(number(4, 0) as usize));
+    let runs: Vec<(&Cell, u64)> =
+        (0..runs).flat_map(|run| cells.iter().map(move |cell| (cell, seed.wrapping_add(run)))).collect();
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let begin = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some((place, cell)) =
-                    cells.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed))
+                while let Some((place, (cell, seed))) =
+                    runs.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed))
                 {
                     let start = Instant::now();
                     let row = |(class, name): (usize, &&str)| {
-                        let outcome = catch_unwind(AssertUnwindSafe(|| run(cell, class, links)));
-                        line(cell, (name, links), outcome.unwrap_or_else(|_| Err("it panicked".into())))
+                        let outcome = catch_unwind(AssertUnwindSafe(|| run(cell, class, *seed)));
+                        line(cell, (name, *seed), outcome.unwrap_or_else(|_| Err("it panicked".into())))
                     };
                     let lines: Vec<String> = classes.iter().enumerate().map(row).collect();
                     eprintln!(
                         "{place} of {}: {} {}, {:.1} s",
-                        cells.len(),
+                        runs.len(),
                         cell.axis,
                         cell.name,
                         start.elapsed().as_secs_f64()
