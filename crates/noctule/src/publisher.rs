@@ -1,9 +1,11 @@
 //! The writing end of a topic.
 
+mod cdr;
 mod loan;
 mod room;
 mod typed;
 
+pub(crate) use cdr::CdrPublisher;
 use loan::Lent;
 use room::Waiting;
 pub use typed::{FieldsInPlace, TypedPublisher, TypedPublisherBuilder};

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant as Timer};
 
 use noctule_discovery::{NodeId, Reliability};
-use noctule_formats::{Format, Message, encode};
+use noctule_formats::{Format, Message, encode_cdr};
 
 use super::error::{ActionError, GoalError};
 use super::goals::{CancelCode, GOALS_MAX, count};
@@ -391,7 +391,7 @@ impl RawActionClient {
     fn begin_cancel(&mut self, goal: GoalId, stamp: GoalStamp) -> Result<CallId, GoalError> {
         let request = srv::CancelGoal_Request { goal_info: goal_info(goal, stamp) };
         let mut bytes = Vec::new();
-        encode(Format::Cdr, &request, &mut bytes).map_err(|cause| self.format(cause))?;
+        encode_cdr(&request, &mut bytes).map_err(|cause| self.format(cause))?;
         // The request goes to the server that accepted it, if that is known.
         let server = match self.followed.get(&goal).map(|followed| followed.phase) {
             Some(Phase::Accepted(_, server)) => Some(server),

@@ -23,7 +23,7 @@ use super::{ActionNames, GoalId, GoalStamp, GoalStatus, KnownGoal, goal_info};
 use crate::deadline::span;
 use crate::generated::action_msgs::msg;
 use crate::node::Node;
-use crate::publisher::{PAYLOAD_BYTES_DEFAULT, Publisher, TypedPublisher};
+use crate::publisher::{CdrPublisher, PAYLOAD_BYTES_DEFAULT, Publisher};
 use crate::request::{ReplyError, RequestId};
 use crate::sample::{Age, SampleInfo};
 use crate::subscriber::{Wait, WaitSet, Waker};
@@ -99,7 +99,7 @@ struct State {
     offers: VecDeque<Offer>,
     decisions: VecDeque<Decision>,
     feedback: Publisher,
-    status: TypedPublisher<msg::GoalStatusArray>,
+    status: CdrPublisher<msg::GoalStatusArray>,
 }
 
 /// Decision of the program on a goal that was offered.
@@ -168,13 +168,11 @@ impl<'a> ActionServerBuilder<'a> {
             .open()?;
         let status = node
             .publisher(&names.status)
-            .format(Format::Cdr)
             .reliability(Reliability::Reliable)
             .keep_last(1)
             .transient_local()
             .payload_bytes_max(STATUS_BYTES_MAX)
-            .typed()
-            .open()?;
+            .open_cdr()?;
         let get = node.raw_server(&names.get_result, self.types.get_result);
         let servers = [
             // Before the one for goals: a client with an accepted goal can request its result.

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use noctule_discovery::Reliability;
-use noctule_formats::{Format, Message};
+use noctule_formats::Message;
 use noctule_sys::clock::three_clocks;
 
 use super::refusal::Refusal;
@@ -19,7 +19,7 @@ use crate::error::NodeError;
 use crate::generated::builtin_interfaces::msg::Time;
 use crate::generated::rcl_interfaces::{msg, srv};
 use crate::node::Node;
-use crate::publisher::TypedPublisher;
+use crate::publisher::CdrPublisher;
 use crate::request::{Server, ServiceError};
 use crate::subscriber::{Ready, Subscriber, Wait, WaitSet, Waker};
 
@@ -78,7 +78,7 @@ struct Served {
 
 struct State {
     store: Store,
-    events: TypedPublisher<msg::ParameterEvent>,
+    events: CdrPublisher<msg::ParameterEvent>,
     callback: Option<Callback>,
 }
 
@@ -100,12 +100,10 @@ impl Node {
     pub fn parameters(&self, name: &str) -> Result<Parameters, ParametersError> {
         let events = self
             .publisher(PARAMETER_EVENTS)
-            .format(Format::Cdr)
             .reliability(Reliability::Reliable)
             .keep_last(EVENTS_DEPTH)
             .payload_bytes_max(MESSAGE_BYTES_MAX)
-            .typed()
-            .open()?;
+            .open_cdr()?;
         let mut services = [
             Service::Describe(open(self, &service(name, "describe_parameters"))?),
             Service::Types(open(self, &service(name, "get_parameter_types"))?),

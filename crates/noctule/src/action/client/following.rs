@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use noctule_discovery::NodeId;
-use noctule_formats::{Format, FormatError, decode, decode_cdr};
+use noctule_formats::{FormatError, decode_cdr};
 
 use super::{CDR, Canceled, EVENTS_MAX, Followed, GoalEvent, Phase, RawActionClient, RawResult};
 use crate::action::error::GoalError;
@@ -38,7 +38,7 @@ impl RawActionClient {
             self.handle_sent(call, result)?;
         }
         while let Some(sample) = self.status.take()? {
-            let read = decode::<msg::GoalStatusArray>(Format::Cdr, &sample.to_vec());
+            let read = decode_cdr::<msg::GoalStatusArray>(&sample.to_vec());
             drop(sample);
             match read {
                 Ok(statuses) => self.handle_statuses(&statuses),
@@ -203,7 +203,7 @@ impl RawActionClient {
 
     fn canceled(&self, reply: &RawReply) -> Result<Canceled, GoalError> {
         let response: srv::CancelGoal_Response =
-            decode(Format::Cdr, reply.bytes()).map_err(|cause| self.format(cause))?;
+            decode_cdr(reply.bytes()).map_err(|cause| self.format(cause))?;
         let Some(code) = CancelCode::of_number(response.return_code) else {
             let (action, bytes) = (self.action.clone(), reply.bytes().len());
             return Err(GoalError::Message { action, what: "answer to a cancellation", bytes });

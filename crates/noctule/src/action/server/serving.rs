@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use noctule_formats::{Format, decode, encode};
+use noctule_formats::{decode_cdr, encode_cdr};
 
 use super::{Decision, Offer, Served, State};
 use crate::action::goals::{CancelCode, Offered, Outcome, Wanted, count};
@@ -125,7 +125,7 @@ fn decide(state: &mut State, server: &mut RawServer, decision: Decision) {
     };
     let mut bytes = Vec::new();
     // Two fields of known size.
-    let _ = noctule_formats::encode_cdr(&(accepted.is_some(), stamp.to_message()), &mut bytes);
+    let _ = encode_cdr(&(accepted.is_some(), stamp.to_message()), &mut bytes);
     let replied = server.reply(request, &bytes);
     if replied.is_err() && accepted.is_some() {
         state.goals.handle_withdrawal(id);
@@ -176,7 +176,7 @@ fn answer(shared: &Served, server: &mut RawServer, request: RequestId, outcome: 
 
 /// A client requests that goals be canceled.
 fn cancel(shared: &Served, server: &mut RawServer, request: &RawRequest) {
-    let message = match decode::<srv::CancelGoal_Request>(Format::Cdr, request.bytes()) {
+    let message = match decode_cdr::<srv::CancelGoal_Request>(request.bytes()) {
         Ok(message) => message,
         Err(why) => {
             count(&mut shared.lock().goals.counters.malformed);
@@ -205,7 +205,7 @@ fn cancel(shared: &Served, server: &mut RawServer, request: &RawRequest) {
     shared.has_news.notify_all();
     let mut bytes = Vec::new();
     let response = srv::CancelGoal_Response { return_code: code as i8, goals_canceling };
-    match encode(Format::Cdr, &response, &mut bytes) {
+    match encode_cdr(&response, &mut bytes) {
         // The client may have gone.
         Ok(()) => drop(server.reply(request.id(), &bytes)),
         Err(why) => fail(server, request.id(), &why.to_string()),
