@@ -13,6 +13,7 @@ mod groups;
 mod guid;
 mod histories;
 mod inbound;
+mod joined;
 mod kernel_queue;
 mod known;
 mod links;

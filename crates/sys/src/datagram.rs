@@ -1,4 +1,4 @@
-//! UDP datagrams together with the moment at which the kernel took them in.
+//! UDP datagrams together with the moment at which the kernel took them in, or several of them at once.
 //!
 //! `SO_TIMESTAMPNS` (socket(7)): the kernel stamps a datagram in `CLOCK_REALTIME` when the interface
 //! hands it over, before any process is woken for it.
@@ -12,11 +12,13 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::clock::timespec;
 
-/// One datagram taken from a socket.
+/// What was taken from a socket: one datagram, unless the socket [joins](join_arrivals) them.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// Length of the datagram, which may be more than the buffer held.
+    /// Length of the datagram, or of all that are joined, which may be more than the buffer held.
     pub length_bytes: usize,
+    /// If several are joined: the length of each, the last of which may be shorter; otherwise 0.
+    pub segment_bytes: usize,
     /// Its sender.
     pub from: SocketAddr,
     /// When the kernel took it in, in nanoseconds of `CLOCK_REALTIME`; `None` if it does not say.
@@ -26,9 +28,12 @@ pub struct Arrival {
     pub octet: u8,
 }
 
-/// Room for a control message that carries a `timespec` and one that carries an int, aligned as control messages must be.
+/// Room for a control message that carries a `timespec` and two that carry an int, aligned as control messages must be.
 #[repr(C, align(8))]
-struct ControlBuffer([u8; 64]);
+struct ControlBuffer([u8; CONTROL_BYTES]);
+
+/// 32 for the first and 24 for each of the others, on 64 bits.
+const CONTROL_BYTES: usize = 96;
 
 /// Of `linux/in6.h`.
 const IPV6_MULTICAST_ALL: libc::c_int = 29;
@@ -44,6 +49,12 @@ pub fn tell_octets(socket: &UdpSocket) -> io::Result<()> {
         known_option(socket, (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS), 1)?;
     }
     known_option(socket, (libc::IPPROTO_IP, libc::IP_RECVTOS), 1)
+}
+
+/// Lets the kernel join datagrams of one sender that arrive together and have one length, up to 64 of them and 64 KiB (`UDP_GRO`, udp(7)). One that
+/// cannot, before Linux 5.0, hands them over one by one.
+pub fn join_arrivals(socket: &UdpSocket) -> io::Result<()> {
+    known_option(socket, (libc::SOL_UDP, libc::UDP_GRO), 1)
 }
 
 /// Datagrams are not fragmented from now on, whatever path MTU the kernel has cached (ip(7), `IP_PMTUDISC_PROBE`): the
@@ -123,7 +134,7 @@ pub fn receive_blocking(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Opt
 fn receive_with(socket: &UdpSocket, buffer: &mut [u8], flags: libc::c_int) -> io::Result<Option<Arrival>> {
     let mut parts = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let mut sender = MaybeUninit::<libc::sockaddr_storage>::zeroed();
-    let mut control = ControlBuffer([0; 64]);
+    let mut control = ControlBuffer([0; CONTROL_BYTES]);
     // SAFETY: msghdr is a plain C struct for which all zeros is a valid value.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     header.msg_name = sender.as_mut_ptr().cast();
@@ -143,8 +154,8 @@ fn receive_with(socket: &UdpSocket, buffer: &mut [u8], flags: libc::c_int) -> io
     }
     // SAFETY: it was zeroed, which is a valid value, before the kernel wrote into it.
     let from = address(unsafe { sender.assume_init_ref() })?;
-    let (realtime_ns, octet) = described(&header);
-    Ok(Some(Arrival { length_bytes: length as usize, from, realtime_ns, octet }))
+    let Described { realtime_ns, octet, segment_bytes } = described(&header);
+    Ok(Some(Arrival { length_bytes: length as usize, segment_bytes, from, realtime_ns, octet }))
 }
 
 /// `recvmsg(2)`. That of the C library is a cancellation point and switches the thread's state to and fro, a tenth of a look at a socket
@@ -162,9 +173,16 @@ unsafe fn recvmsg(socket: &UdpSocket, header: &mut libc::msghdr, flags: libc::c_
     return unsafe { libc::recvmsg(socket.as_raw_fd(), header, flags) as isize };
 }
 
-/// The stamp and the octet among the control messages of a header that `recvmsg` has filled.
-fn described(header: &libc::msghdr) -> (Option<i64>, u8) {
-    let (mut realtime_ns, mut octet) = (None, 0);
+/// What control messages say of an arrival.
+struct Described {
+    realtime_ns: Option<i64>,
+    octet: u8,
+    segment_bytes: usize,
+}
+
+/// Reads the control messages of a header that `recvmsg` has filled.
+fn described(header: &libc::msghdr) -> Described {
+    let (mut realtime_ns, mut octet, mut segment_bytes) = (None, 0, 0);
     // SAFETY: `header` and its control buffer are as recvmsg left them; CMSG_FIRSTHDR gives null or a
     // header inside that buffer.
     let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
@@ -186,10 +204,15 @@ fn described(header: &libc::msghdr) -> (Option<i64>, u8) {
             // SAFETY: the kernel puts an int behind a header of this kind; it need not be aligned.
             octet = unsafe { libc::CMSG_DATA(message).cast::<libc::c_int>().read_unaligned() } as u8;
         }
+        if (level, kind) == (libc::SOL_UDP, libc::UDP_GRO) {
+            // SAFETY: the kernel puts an int behind a header of this kind; it need not be aligned.
+            let length = unsafe { libc::CMSG_DATA(message).cast::<libc::c_int>().read_unaligned() };
+            segment_bytes = usize::try_from(length).unwrap_or(0);
+        }
         // SAFETY: `message` is a header inside the control buffer of `header`.
         message = unsafe { libc::CMSG_NXTHDR(header, message) };
     }
-    (realtime_ns, octet)
+    Described { realtime_ns, octet, segment_bytes }
 }
 
 fn address(storage: &libc::sockaddr_storage) -> io::Result<SocketAddr> {

@@ -104,6 +104,9 @@ impl Driver {
             self.connections.handle_timeout(&self.shared, &self.epoll);
             self.carry_out_commands();
             self.attend();
+            if self.has_joined() {
+                self.receive_own();
+            }
             self.plan();
             self.tell();
             self.seen.follow(&self.shared);
@@ -151,6 +154,11 @@ impl Driver {
         }
     }
 
+    /// Whether there are datagrams for this thread that the own socket no longer signals.
+    fn has_joined(&self) -> bool {
+        self.shared.sockets.joined.has_more() && !self.shared.lead.is_away()
+    }
+
     /// Sends what is due, and sets the alarm for the next time.
     fn plan(&self) {
         self.shared.work(Effort::All, |_, _| ());
@@ -164,6 +172,9 @@ impl Driver {
         }
         if self.shared.lead.must_look_again(now) {
             longest = longest.min(UNREAD_MAX);
+        }
+        if self.has_joined() {
+            longest = Span::ZERO;
         }
         let due = self.connections.poll_timeout().into_iter().fold(state.poll_timeout(now), Instant::min);
         let sleep = (due.min(self.shared.check_at()) - now).clamp(Span::ZERO, longest);
@@ -182,7 +193,7 @@ impl Driver {
             if shared.lead.is_away() {
                 break;
             }
-            let Ok(Some(arrival)) = datagram::receive(&shared.sockets.own, &mut self.buffer) else { break };
+            let Ok(Some(arrival)) = shared.sockets.receive_own(&mut self.buffer) else { break };
             let from = (shared.sockets.in_own_family(arrival.from), Via::Unicast);
             handle_arrival(&mut state, &mut self.buffer, &arrival, from);
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use noctule_discovery::Via;
 use noctule_prrt::BATCH_LIMIT;
 use noctule_sys::clock::realtime_ns;
-use noctule_sys::datagram::{self, Arrival};
+use noctule_sys::datagram::Arrival;
 use noctule_sys::datagram_batch::send_now;
 use noctule_timebase::{Instant, Span};
 
@@ -20,6 +20,8 @@ use crate::sync::arrival::came;
 
 /// Longer datagrams are not ours.
 pub(super) const DATAGRAM_BYTES_MAX: usize = 65_536;
+/// Datagrams that the kernel joined and that are processed under one lock, a few microseconds each.
+const JOINED_BATCH: usize = 16;
 /// A thread that wakes so late is stalled.
 const STALLED: Span = Span::from_ms(3);
 
@@ -64,8 +66,8 @@ impl Shared {
     pub(crate) fn try_receive(&self, buffer: &mut Vec<u8>) {
         if self.take_socket() {
             buffer.resize(DATAGRAM_BYTES_MAX, 0);
-            if let Ok(Some(arrival)) = datagram::receive(&self.sockets.own, buffer) {
-                self.process(buffer, &arrival);
+            if let Ok(Some(arrival)) = self.sockets.receive_own(buffer) {
+                self.process(buffer, &arrival, || true);
             }
             if self.lead.leave(clock::now()) {
                 self.kick();
@@ -80,8 +82,8 @@ impl Shared {
         }
         buffer.resize(DATAGRAM_BYTES_MAX, 0);
         for _ in 0..BATCH_LIMIT {
-            let Ok(Some(arrival)) = datagram::receive(&self.sockets.own, buffer) else { break };
-            self.process(buffer, &arrival);
+            let Ok(Some(arrival)) = self.sockets.receive_own(buffer) else { break };
+            self.process(buffer, &arrival, || true);
         }
         if self.lead.leave(clock::now()) {
             self.kick();
@@ -120,23 +122,23 @@ impl Shared {
         mut is_done: impl FnMut() -> bool,
     ) {
         buffer.resize(DATAGRAM_BYTES_MAX, 0);
-        let socket = &self.sockets.own;
+        let (socket, joined) = (&self.sockets.own, &self.sockets.joined);
         // Datagrams that bring the caller nothing do not extend it.
         let until = timeout.map(|timeout| clock::now() + span(timeout));
         while !is_done() {
             let left = until.map(|until| until - clock::now());
             let arrival = match left {
-                None => datagram::receive_blocking(socket, buffer),
+                None => joined.receive_blocking(socket, buffer),
                 Some(left) if left <= Span::ZERO => return,
-                Some(left) => match datagram::wait(socket, left.ns()) {
-                    Ok(true) => datagram::receive(socket, buffer),
+                Some(left) => match joined.wait(socket, left.ns()) {
+                    Ok(true) => joined.receive(socket, buffer),
                     _ => return,
                 },
             };
             match arrival {
                 // Empty: the thread wants us to look round.
                 Ok(Some(Arrival { length_bytes: 0, .. })) => return,
-                Ok(Some(arrival)) if self.process(buffer, &arrival) => return,
+                Ok(Some(arrival)) if self.process(buffer, &arrival, &mut is_done) => return,
                 Ok(Some(_)) => {}
                 // A signal, or the ICMP error of a datagram that found no socket.
                 Ok(None) | Err(_) => return,
@@ -144,16 +146,25 @@ impl Shared {
         }
     }
 
-    /// Processes a datagram of the own socket; replies are sent at once. If it lay there, so may others, and an acknowledgement sent before they
-    /// are processed would report them lost. Whether word to look round was among those.
-    fn process(&self, buffer: &mut [u8], arrival: &Arrival) -> bool {
+    /// Processes a datagram of the own socket, and those that the kernel joined with it until `is_done`, a batch at most; replies are sent at once. If it lay there, so
+    /// may others, and an acknowledgement sent before they are processed would report them lost. Whether word to look round was among those.
+    fn process(&self, buffer: &mut [u8], arrival: &Arrival, mut is_done: impl FnMut() -> bool) -> bool {
         let length = arrival.length_bytes.min(buffer.len());
         let changes = self.changes.so_far();
         let looks_round = self.work(Effort::All, |state, now| {
             let from = (arrival.from, Via::Unicast);
             state.handle_datagram(&mut buffer[..length], from, (arrival.realtime_ns, arrival.octet), now);
-            let lay = now - came(arrival.realtime_ns, realtime_ns(), now) > STALLED;
-            lay && self.drain(state, buffer)
+            if now - came(arrival.realtime_ns, realtime_ns(), now) > STALLED {
+                return self.drain(state, buffer);
+            }
+            for _ in 1..JOINED_BATCH {
+                if !self.sockets.joined.has_more() || is_done() {
+                    break;
+                }
+                let Ok(Some(next)) = self.sockets.receive_own(buffer) else { break };
+                handle_arrival(state, buffer, &next, (next.from, Via::Unicast));
+            }
+            false
         });
         // The thread has to see that they are seen, and may sleep.
         if self.changes.so_far() != changes {
@@ -181,7 +192,7 @@ impl Shared {
     fn drain(&self, state: &mut State, buffer: &mut [u8]) -> bool {
         let mut looks_round = false;
         for _ in 0..BATCH_LIMIT {
-            let Ok(Some(arrival)) = datagram::receive(&self.sockets.own, buffer) else { break };
+            let Ok(Some(arrival)) = self.sockets.receive_own(buffer) else { break };
             looks_round |= arrival.length_bytes == 0;
             handle_arrival(state, buffer, &arrival, (arrival.from, Via::Unicast));
         }

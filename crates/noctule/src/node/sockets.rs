@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use noctule_sys::datagram;
+use noctule_sys::datagram::{self, Arrival};
 use noctule_sys::datagram_batch::send_now;
 use noctule_sys::interface::{self, Interface};
 use noctule_sys::network_changes::NetworkChanges;
@@ -23,6 +23,7 @@ use rustix::net::sockopt::{
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
 use super::directory::Directory;
+use super::joined::Joined;
 use super::ports::{self, CHANNEL_PORT, DISCOVERY_PORT};
 
 /// Requested from the kernel, so that a large sample fits: 8 MiB.
@@ -35,6 +36,8 @@ const PORT_TRIES: usize = 16;
 #[derive(Debug)]
 pub(super) struct Sockets {
     pub(super) own: UdpSocket,
+    /// Of the own socket, what the kernel joins.
+    pub(super) joined: Joined,
     pub(super) group: UdpSocket,
     pub(super) group_v6: Option<UdpSocket>,
     /// Of samples to groups.
@@ -64,10 +67,12 @@ impl Sockets {
         datagram::stamp_arrivals(&own)?;
         datagram::tell_octets(&own)?;
         datagram::forbid_fragments(&own)?;
+        datagram::join_arrivals(&own)?;
         let local = own.local_addr()?;
         let group_v6 = if local.is_ipv6() { Some(group_socket_v6()?) } else { None };
         let sockets = Sockets {
             own,
+            joined: Joined::new(),
             group: shared(SocketAddrV4::new(ports::discovery_group(domain), DISCOVERY_PORT).into())?,
             group_v6,
             channels: channel_socket()?,
@@ -133,6 +138,12 @@ impl Sockets {
                 false => set_ipv6_drop_membership(socket, &group, interface.index),
             };
         }
+    }
+
+    /// Receives a datagram of the own socket without waiting; `None` if there is none.
+    #[inline]
+    pub(super) fn receive_own(&self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
+        self.joined.receive(&self.own, buffer)
     }
 
     /// An address of this host at which the own socket receives.

@@ -1,0 +1,160 @@
+//! Datagrams of the own socket one by one, though the kernel hands over several at once.
+//!
+//! It joins those of one sender that arrive together (`UDP_GRO`, udp(7)): a long sample costs a system call for up to 64 of its fragments. The
+//! rest is kept here and comes before what the socket still has, so whoever reads next goes on in the order of arrival. One thread reads at a
+//! time: see [`socket_lease`](super::socket_lease).
+
+use std::io;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use noctule_sys::datagram::{self, Arrival};
+
+use super::receive::DATAGRAM_BYTES_MAX;
+
+/// What the kernel has handed over and nobody has received.
+#[derive(Debug)]
+pub(super) struct Joined {
+    has_more: AtomicBool,
+    rest: Mutex<Rest>,
+}
+
+#[derive(Debug)]
+struct Rest {
+    /// Datagrams of the arrival's segment length, the last of which may be shorter.
+    bytes: Vec<u8>,
+    /// Those before are received.
+    next: usize,
+    arrival: Option<Arrival>,
+}
+
+impl Joined {
+    pub(super) fn new() -> Joined {
+        // Reserved, so that nothing is allocated when a sample arrives.
+        let rest = Rest { bytes: Vec::with_capacity(DATAGRAM_BYTES_MAX), next: 0, arrival: None };
+        Joined { has_more: AtomicBool::new(false), rest: Mutex::new(rest) }
+    }
+
+    /// Whether there is a datagram that the socket does not signal any more.
+    pub(super) fn has_more(&self) -> bool {
+        self.has_more.load(Ordering::Acquire)
+    }
+
+    /// As [`datagram::receive`].
+    #[inline]
+    pub(super) fn receive(&self, socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
+        self.receive_by(buffer, |buffer| datagram::receive(socket, buffer))
+    }
+
+    /// As [`datagram::receive_blocking`].
+    pub(super) fn receive_blocking(
+        &self,
+        socket: &UdpSocket,
+        buffer: &mut [u8],
+    ) -> io::Result<Option<Arrival>> {
+        self.receive_by(buffer, |buffer| datagram::receive_blocking(socket, buffer))
+    }
+
+    /// As [`datagram::wait`].
+    pub(super) fn wait(&self, socket: &UdpSocket, timeout_ns: i64) -> io::Result<bool> {
+        if self.has_more() { Ok(true) } else { datagram::wait(socket, timeout_ns) }
+    }
+
+    fn receive_by(
+        &self,
+        buffer: &mut [u8],
+        receive: impl FnOnce(&mut [u8]) -> io::Result<Option<Arrival>>,
+    ) -> io::Result<Option<Arrival>> {
+        if self.has_more()
+            && let Some(arrival) = self.next(buffer)
+        {
+            return Ok(Some(arrival));
+        }
+        Ok(receive(buffer)?.map(|arrival| self.first(arrival, buffer)))
+    }
+
+    /// The next of the rest.
+    fn next(&self, buffer: &mut [u8]) -> Option<Arrival> {
+        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        let arrival = rest.arrival?;
+        let left = &rest.bytes[rest.next..];
+        let length_bytes = left.len().min(arrival.segment_bytes);
+        buffer[..length_bytes].copy_from_slice(&left[..length_bytes]);
+        rest.next += length_bytes;
+        if rest.next == rest.bytes.len() {
+            rest.arrival = None;
+            self.has_more.store(false, Ordering::Release);
+        }
+        Some(Arrival { length_bytes, ..arrival })
+    }
+
+    /// The first of what the kernel has written into `buffer`; keeps the rest.
+    fn first(&self, arrival: Arrival, buffer: &[u8]) -> Arrival {
+        let read = &buffer[..arrival.length_bytes.min(buffer.len())];
+        if arrival.segment_bytes == 0 || read.len() <= arrival.segment_bytes {
+            return arrival;
+        }
+        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        let (first, others) = read.split_at(arrival.segment_bytes);
+        rest.bytes.clear();
+        rest.bytes.extend_from_slice(others);
+        (rest.next, rest.arrival) = (0, Some(arrival));
+        self.has_more.store(true, Ordering::Release);
+        Arrival { length_bytes: first.len(), ..arrival }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use noctule_sys::datagram_batch::{Run, send_runs};
+
+    use super::*;
+
+    fn pair() -> (UdpSocket, UdpSocket, SocketAddr) {
+        let (from, to) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        datagram::join_arrivals(&to).unwrap();
+        let address = to.local_addr().unwrap();
+        (from, to, address)
+    }
+
+    fn send(from: &UdpSocket, to: SocketAddr, bytes: &[u8], segment_bytes: usize) {
+        assert_eq!(send_runs(from, &[Run { to, bytes, segment_bytes, octet: 0 }]).unwrap(), 1);
+    }
+
+    #[test]
+    fn datagrams_that_the_kernel_joins_come_one_by_one_and_before_what_came_later() {
+        let (from, socket, to) = pair();
+        let bytes: Vec<u8> = (0..=250).collect();
+        send(&from, to, &bytes, 100);
+        send(&from, to, &[7; 300], 100);
+        send(&from, to, &[], 1);
+        let (joined, mut buffer) = (Joined::new(), vec![0; DATAGRAM_BYTES_MAX]);
+        let mut receive = || {
+            let arrival = joined.receive(&socket, &mut buffer).unwrap()?;
+            assert_eq!(arrival.from, from.local_addr().unwrap());
+            Some((buffer[..arrival.length_bytes].to_vec(), joined.has_more()))
+        };
+        assert_eq!(receive().unwrap(), (bytes[..100].to_vec(), true), "which needs Linux 5.0");
+        assert_eq!(receive().unwrap(), (bytes[100..200].to_vec(), true));
+        assert_eq!(receive().unwrap(), (bytes[200..].to_vec(), false));
+        for has_more in [true, true, false] {
+            assert_eq!(receive().unwrap(), (vec![7; 100], has_more));
+        }
+        assert_eq!(receive().unwrap(), (vec![], false));
+        assert_eq!(receive(), None);
+    }
+
+    #[test]
+    fn a_wait_ends_at_once_for_what_the_socket_no_longer_has() {
+        let (from, socket, to) = pair();
+        send(&from, to, &[1; 8], 4);
+        let (joined, mut buffer) = (Joined::new(), vec![0; DATAGRAM_BYTES_MAX]);
+        assert!(joined.receive_blocking(&socket, &mut buffer).unwrap().is_some());
+        assert!(!datagram::wait(&socket, 0).unwrap() && joined.wait(&socket, 0).unwrap());
+        assert!(joined.receive_blocking(&socket, &mut buffer).unwrap().is_some());
+        assert!(!joined.wait(&socket, 0).unwrap());
+    }
+}
