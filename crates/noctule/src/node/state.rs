@@ -47,6 +47,7 @@ mod figures;
 mod gone;
 mod multicast;
 mod network;
+mod protocol;
 mod questions;
 mod relay;
 mod sealed;
@@ -54,11 +55,10 @@ mod sending;
 mod subscriptions;
 
 use network::LimitWatch;
+use protocol::Protocol;
 
 /// Short answers and questions that wait to be sent: of the clock exchange, and about samples by UDP.
 const SEND_QUEUE_LIMIT: usize = 256;
-/// The first byte of a datagram of a link both sides of which know it; others begin with a letter.
-const SHORT_HEADER: u8 = 128;
 /// Notices kept until they are fetched; older ones are dropped.
 const NOTICES_LIMIT: usize = 256;
 
@@ -186,18 +186,19 @@ impl State {
             self.note_refusals();
             return;
         };
-        if !sealed::is_fit(with, body) {
+        let protocol = Protocol::of(body);
+        if !protocol.is_fit(with) {
             self.impostors = self.impostors.saturating_add(1);
             return;
         }
-        match body.first_chunk::<6>() {
-            Some(b"NCTS\x01\x01") => {
+        match protocol {
+            Protocol::ClockRequest => {
                 let arrived = self.arrivals.handle(stamp_realtime_ns);
                 if let Ok(request) = Request::decode(body) {
                     self.answer(&request, (from, source), arrived);
                 }
             }
-            Some(b"NCTS\x01\x02") => {
+            Protocol::ClockReply => {
                 let arrived = self.clock.at(self.arrivals.handle(stamp_realtime_ns));
                 let reply = Reply::decode(body);
                 let sender = from.or_else(|| self.by_address.get(&source).copied());
@@ -211,7 +212,7 @@ impl State {
                     remote.handle_reply(&reply, arrived);
                 }
             }
-            Some([b'N', b'C', b'T', b'M', ..] | [SHORT_HEADER..=u8::MAX, ..]) => {
+            Protocol::Link => {
                 let local = self.clock.at(now);
                 if let Some(remote) = remote(&mut self.remotes, from, source, &self.by_address) {
                     let came = came(stamp_realtime_ns, realtime_ns(), now);
@@ -223,8 +224,8 @@ impl State {
                     self.strangers = self.strangers.saturating_add(1);
                 }
             }
-            Some([b'N', b'C', b'T', b'Q', ..]) => self.handle_description(body, (from, source), now),
-            Some([b'N', b'C', b'T', b'G', ..]) => {
+            Protocol::Description => self.handle_description(body, (from, source), now),
+            Protocol::Group => {
                 let local = self.clock.at(now);
                 let sender = from.or_else(|| self.by_address.get(&source).copied());
                 match sender.and_then(|sender| Some((sender, self.remotes.get_mut(&sender)?))) {
@@ -232,14 +233,14 @@ impl State {
                     None => self.strangers = self.strangers.saturating_add(1),
                 }
             }
-            Some([b'N', b'C', b'T', b'F', ..]) => self.handle_fallback(body, (from, source), now),
+            Protocol::Fallback => self.handle_fallback(body, (from, source), now),
             // A holder of the key may speak for itself only.
-            _ if from
-                .is_some_and(|from| noctule_discovery::sender(body).is_some_and(|says| says != from)) =>
+            Protocol::Discovery
+                if from.zip(noctule_discovery::sender(body)).is_some_and(|(is, says)| is != says) =>
             {
                 self.impostors = self.impostors.saturating_add(1);
             }
-            _ => {
+            Protocol::Discovery => {
                 let _ = self.discovery.handle_datagram(body, source, via, discovery_clock(now));
                 self.handle_events(now);
             }

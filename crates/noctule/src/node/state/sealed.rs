@@ -1,9 +1,8 @@
-//! Short datagrams as they leave under a key, and what a datagram may carry by the key that it was sealed with.
+//! Short datagrams as they leave under a key.
 
 use std::net::SocketAddr;
 
 use super::{Destined, SEND_QUEUE_LIMIT, State};
-use crate::envelope::SealedWith;
 use crate::notice::Notice;
 
 impl State {
@@ -32,41 +31,6 @@ impl State {
     pub(super) fn note_refusals(&mut self) {
         while let Some(why) = self.envelope.poll_warning() {
             self.note(Notice::Seal { why });
-        }
-    }
-}
-
-/// Discovery may come from every member; streams to a group from any holder of the sender's key; all else only from the sender itself.
-pub(super) fn is_fit(with: SealedWith, body: &[u8]) -> bool {
-    let needed = match body.first_chunk::<4>() {
-        Some(b"NCTG") => SealedWith::SenderKey,
-        Some(b"NCTM" | b"NCTS" | b"NCTQ" | b"NCTF" | [super::SHORT_HEADER..=u8::MAX, ..]) => {
-            SealedWith::PairKey
-        }
-        _ => SealedWith::SwarmKey,
-    };
-    with >= needed
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_others_can_have_sealed_too_is_no_sample_of_a_link() {
-        let carried: [(&[u8], SealedWith); 7] = [
-            (b"NCTD", SealedWith::SwarmKey),
-            (b"NCTG", SealedWith::SenderKey),
-            (b"NCTM", SealedWith::PairKey),
-            (b"NCTS", SealedWith::PairKey),
-            (b"NCTQ", SealedWith::PairKey),
-            (b"NCTF", SealedWith::PairKey),
-            (&[0xa0, 5, 0, 1], SealedWith::PairKey),
-        ];
-        for (body, needed) in carried {
-            for with in [SealedWith::SwarmKey, SealedWith::SenderKey, SealedWith::PairKey] {
-                assert_eq!(is_fit(with, body), with >= needed, "{with:?} {body:?}");
-            }
         }
     }
 }
