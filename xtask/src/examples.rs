@@ -42,8 +42,7 @@ pub fn run() -> Result<(), String> {
         &format!("cmake -S . -B build -DCMAKE_PREFIX_PATH={} {flags}", prefix.display()),
     )?;
     shell::run_in(&project, "cmake --build build")?;
-    let me = std::env::current_exe().map_err(|e| format!("xtask does not find itself: {e}"))?;
-    shell::run(&format!("unshare --net bash -c 'ip link set lo up && exec {} examples --meet'", me.display()))
+    shell::run(&shell::myself_apart("examples --meet")?)
 }
 
 /// Where the CMake project is built: outside the checkout, as a user's would be, and one for each checkout.

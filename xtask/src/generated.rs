@@ -40,11 +40,7 @@ pub fn run() -> Result<(), String> {
     c_library::install(&c_library::prefix())?;
     values::of_the_harness()?;
     build_others()?;
-    let me = std::env::current_exe().map_err(|e| format!("xtask does not find itself: {e}"))?;
-    shell::run(&format!(
-        "unshare --net bash -c 'ip link set lo up && exec {} generated --meet'",
-        me.display()
-    ))
+    shell::run(&shell::myself_apart("generated --meet")?)
 }
 
 /// Compares the bytes of every type of the packages below these folders.

@@ -2,7 +2,6 @@
 //!
 //! The simulation is an example of the crate (`sweep_prrt`), which knows nothing of this; what joins them is CSV.
 
-mod bound;
 pub mod live;
 mod page;
 mod possible;

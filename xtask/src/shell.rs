@@ -25,6 +25,17 @@ pub fn run(line: &str) -> Result<(), String> {
     run_in(&root(), line)
 }
 
+/// A command line that runs `line` in a network of its own, which has loopback alone; `line` has no apostrophe.
+pub fn apart(line: &str) -> String {
+    format!("unshare --net bash -c 'ip link set lo up && exec {line}'")
+}
+
+/// As [`apart`], for this program with other words.
+pub fn myself_apart(words: &str) -> Result<String, String> {
+    let me = std::env::current_exe().map_err(|error| format!("xtask does not find itself: {error}"))?;
+    Ok(apart(&format!("{} {words}", me.display())))
+}
+
 /// As [`run`], in another directory. Where the output goes to a log, the error repeats the lines with the cause.
 pub fn run_in(directory: &Path, line: &str) -> Result<(), String> {
     println!("$ {line}");

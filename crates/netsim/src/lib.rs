@@ -19,12 +19,14 @@
 //! - [`scenario`]: the eleven named combinations against which estimators are compared.
 //! - [`exchange`]: round trips over a scenario.
 //! - [`link`]: one direction of a link for whole packets: delay, loss, rate, order, replay.
+//! - [`bound`]: the least redundancy and loss that any transport can have on such a link.
 //! - [`network`]: endpoints without sockets, joined by links, in virtual time.
 //! - [`Story`]: the events of a session, for `noctule trace`.
 //! - [`air`]: one shared Wi-Fi medium of many stations: contention, collisions, distance.
 #![forbid(unsafe_code)]
 
 pub mod air;
+pub mod bound;
 pub mod clock;
 pub mod delay;
 pub mod exchange;

@@ -62,11 +62,8 @@ pub fn run() -> Result<(), String> {
             &folder.join("ups.elf").display().to_string(),
         )?;
     }
-    let me = std::env::current_exe().map_err(|e| format!("xtask does not find itself: {e}"))?;
-    shell::run(&format!(
-        "timeout {TIME_LIMIT_S} unshare --net bash -c 'ip link set lo up && exec {} generated --robot --meet'",
-        me.display()
-    ))
+    let meet = shell::myself_apart("generated --robot --meet")?;
+    shell::run(&format!("timeout {TIME_LIMIT_S} {meet}"))
 }
 
 /// Generates the programs, with one in C in place of each whose tools are missing.

@@ -62,11 +62,8 @@ pub fn run() -> Result<(), String> {
     run(&format!(
         "gcc {WARNINGS} {include} -Imodel -Isimulink model/model.c $(sed 's|.*|simulink/&.c|' model/sources.txt) {library} -o model/model"
     ))?;
-    let me = std::env::current_exe().map_err(|e| format!("xtask does not find itself: {e}"))?;
-    shell::run(&format!(
-        "timeout {TIME_LIMIT_S} unshare --net bash -c 'ip link set lo up && exec {} generated --simulink --meet'",
-        me.display()
-    ))
+    let meet = shell::myself_apart("generated --simulink --meet")?;
+    shell::run(&format!("timeout {TIME_LIMIT_S} {meet}"))
 }
 
 fn folder() -> PathBuf {

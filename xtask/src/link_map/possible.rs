@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use noctule_netsim::bound::{Stream, capacity};
 use noctule_netsim::link::{Burst, Direction, LinkSpec, Reorder, no_recordings};
 use noctule_timebase::Span;
 
 use super::Cell;
-use super::bound::{Stream, capacity};
 
 /// Share of samples that may fail.
 pub(super) const TARGET: f64 = 1e-4;

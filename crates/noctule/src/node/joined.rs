@@ -1,7 +1,7 @@
 //! Datagrams of the own socket one by one, though the kernel hands over several at once.
 //!
 //! It joins those of one sender that arrive together (`UDP_GRO`, udp(7)): a long sample costs a system call for up to 64 of its fragments. The
-//! rest is kept here and comes before what the socket still has, so whoever reads next goes on in the order of arrival. One thread reads at a
+//! rest is kept here and comes before what the socket still has, so the thread that reads next goes on in the order of arrival. One thread reads at a
 //! time: see [`socket_lease`](super::socket_lease).
 
 use std::io;
@@ -11,7 +11,8 @@ use std::sync::{Mutex, PoisonError};
 
 use noctule_sys::datagram::{self, Arrival};
 
-use super::receive::DATAGRAM_BYTES_MAX;
+/// Longer datagrams are not ours.
+pub(super) const DATAGRAM_BYTES_MAX: usize = 65_536;
 
 /// What the kernel has handed over and nobody has received.
 #[derive(Debug)]

@@ -12,14 +12,13 @@ use noctule_sys::datagram_batch::send_now;
 use noctule_timebase::{Instant, Span};
 
 use super::Shared;
+use super::joined::DATAGRAM_BYTES_MAX;
 use super::send::Effort;
 use super::state::State;
 use crate::clock::{self, Raw};
 use crate::deadline::span;
 use crate::sync::arrival::came;
 
-/// Longer datagrams are not ours.
-pub(super) const DATAGRAM_BYTES_MAX: usize = 65_536;
 /// Datagrams that the kernel joined and that are processed under one lock, a few microseconds each.
 const JOINED_BATCH: usize = 16;
 /// A thread that wakes so late is stalled.

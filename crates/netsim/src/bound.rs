@@ -36,7 +36,9 @@ pub struct Stream {
 /// A policy's price: extras a sample, and samples that fail.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
+    /// Extras a sample.
     pub redundancy: f64,
+    /// Share of samples that fail.
     pub residual: f64,
 }
 
