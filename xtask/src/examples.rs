@@ -42,7 +42,7 @@ pub fn run() -> Result<(), String> {
         &format!("cmake -S . -B build -DCMAKE_PREFIX_PATH={} {flags}", prefix.display()),
     )?;
     shell::run_in(&project, "cmake --build build")?;
-    shell::run(&shell::myself_apart("examples --meet")?)
+    shell::run(&shell::myself_in_network_namespace("examples --meet")?)
 }
 
 /// Where the CMake project is built: outside the checkout, as a user's would be, and one for each checkout.

@@ -40,7 +40,7 @@ pub fn run() -> Result<(), String> {
     c_library::install(&c_library::prefix())?;
     values::of_the_harness()?;
     build_others()?;
-    shell::run(&shell::myself_apart("generated --meet")?)
+    shell::run(&shell::myself_in_network_namespace("generated --meet")?)
 }
 
 /// Compares the bytes of every type of the packages below these folders.

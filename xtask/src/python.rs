@@ -39,7 +39,7 @@ pub fn test() -> Result<(), String> {
 pub fn second_implementation() -> Result<(), String> {
     programs::build()?;
     setup()?;
-    shell::run(&shell::apart(&format!("{VENV}/bin/python -m pytest -q vectors/conformance")))
+    shell::run(&shell::in_network_namespace(&format!("{VENV}/bin/python -m pytest -q vectors/conformance")))
 }
 
 /// The line that builds the wheel.

@@ -25,15 +25,15 @@ pub fn run(line: &str) -> Result<(), String> {
     run_in(&root(), line)
 }
 
-/// A command line that runs `line` in a network of its own, which has loopback alone; `line` has no apostrophe.
-pub fn apart(line: &str) -> String {
+/// A command line that runs `line` in a network namespace of its own, which has loopback alone; `line` has no apostrophe.
+pub fn in_network_namespace(line: &str) -> String {
     format!("unshare --net bash -c 'ip link set lo up && exec {line}'")
 }
 
-/// As [`apart`], for this program with other words.
-pub fn myself_apart(words: &str) -> Result<String, String> {
+/// As [`in_network_namespace`], for this program with other words.
+pub fn myself_in_network_namespace(words: &str) -> Result<String, String> {
     let me = std::env::current_exe().map_err(|error| format!("xtask does not find itself: {error}"))?;
-    Ok(apart(&format!("{} {words}", me.display())))
+    Ok(in_network_namespace(&format!("{} {words}", me.display())))
 }
 
 /// As [`run`], in another directory. Where the output goes to a log, the error repeats the lines with the cause.

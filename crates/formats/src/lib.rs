@@ -75,7 +75,13 @@ use serde::de::DeserializeOwned;
 /// The format is left out of this build, needs a schema the type does not have, or cannot express the value; `out` is
 /// then as it was.
 pub fn encode<T: Message>(format: Format, value: &T, out: &mut Vec<u8>) -> Result<(), FormatError> {
-    let Some(codec) = T::codec(format) else { return encode_value(format, value, out) };
+    match T::codec(format) {
+        Some(codec) => encode_by(&codec, value, out),
+        None => encode_value(format, value, out),
+    }
+}
+
+fn encode_by<T>(codec: &Codec<T>, value: &T, out: &mut Vec<u8>) -> Result<(), FormatError> {
     let start = out.len();
     (codec.encode)(value, out).inspect_err(|_| out.truncate(start))
 }
@@ -167,9 +173,68 @@ pub fn decode_cdr<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FormatError> {
     cdr::decode(bytes).map_err(|fault| FormatError::decode(Format::Cdr, fault))
 }
 
+/// [`encode`] in [`Format::Cdr`], as [`encode_cdr`], but by the type's own codec if it has one.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_message_cdr<T: Message>(value: &T, out: &mut Vec<u8>) -> Result<(), FormatError> {
+    match T::codec(Format::Cdr) {
+        Some(codec) => encode_by(&codec, value, out),
+        None => encode_cdr(value, out),
+    }
+}
+
+/// [`decode`] in [`Format::Cdr`], as [`encode_message_cdr`].
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_message_cdr<T: Message>(bytes: &[u8]) -> Result<T, FormatError> {
+    match T::codec(Format::Cdr) {
+        Some(codec) => (codec.decode)(bytes),
+        None => decode_cdr(bytes),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    message! {
+        /// A type that writes its CDR itself.
+        #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        struct Inverted: "test/Inverted" {
+            byte: u8,
+        }
+        codec = inverted;
+    }
+
+    message! {
+        /// A type that serde writes.
+        #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        struct Upright: "test/Upright" {
+            byte: u8,
+        }
+    }
+
+    fn inverted(format: Format) -> Option<Codec<Inverted>> {
+        let encode: Encode<Inverted> = |value, out| encode_cdr(&!value.byte, out);
+        let decode: Decode<Inverted> = |bytes| Ok(Inverted { byte: !decode_cdr::<u8>(bytes)? });
+        (format == Format::Cdr).then_some(Codec::new(encode, decode))
+    }
+
+    fn same_by_both<T: Message + PartialEq + std::fmt::Debug>(value: &T, expected: u8) {
+        let (mut by_format, mut in_cdr) = (Vec::new(), Vec::new());
+        encode(Format::Cdr, value, &mut by_format).unwrap();
+        encode_message_cdr(value, &mut in_cdr).unwrap();
+        assert_eq!((&in_cdr, in_cdr[4]), (&by_format, expected));
+        assert_eq!(decode_message_cdr::<T>(&in_cdr).unwrap(), *value);
+    }
+
+    #[test]
+    fn a_type_that_writes_its_cdr_itself_does_so_where_only_cdr_is_spoken() {
+        same_by_both(&Inverted { byte: 1 }, 0xfe);
+        same_by_both(&Upright { byte: 1 }, 1);
+    }
 
     #[test]
     fn a_format_that_is_left_out_names_its_feature_and_touches_nothing() {

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::clock::timespec;
 
-/// What was taken from a socket: one datagram, unless the socket [joins](join_arrivals) them.
+/// What was taken from a socket: one datagram, unless the socket [joins](enable_receive_offload) them.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// Length of the datagram, or of all that are joined, which may be more than the buffer held.
@@ -51,9 +51,9 @@ pub fn tell_octets(socket: &UdpSocket) -> io::Result<()> {
     known_option(socket, (libc::IPPROTO_IP, libc::IP_RECVTOS), 1)
 }
 
-/// Lets the kernel join datagrams of one sender that arrive together and have one length, up to 64 of them and 64 KiB (`UDP_GRO`, udp(7)). One that
+/// Generic receive offload: lets the kernel join datagrams of one sender that arrive together and have one length, up to 64 of them and 64 KiB (`UDP_GRO`, udp(7)). One that
 /// cannot, before Linux 5.0, hands them over one by one.
-pub fn join_arrivals(socket: &UdpSocket) -> io::Result<()> {
+pub fn enable_receive_offload(socket: &UdpSocket) -> io::Result<()> {
     known_option(socket, (libc::SOL_UDP, libc::UDP_GRO), 1)
 }
 

@@ -62,7 +62,7 @@ pub fn run() -> Result<(), String> {
             &folder.join("ups.elf").display().to_string(),
         )?;
     }
-    let meet = shell::myself_apart("generated --robot --meet")?;
+    let meet = shell::myself_in_network_namespace("generated --robot --meet")?;
     shell::run(&format!("timeout {TIME_LIMIT_S} {meet}"))
 }
 

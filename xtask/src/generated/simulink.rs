@@ -62,7 +62,7 @@ pub fn run() -> Result<(), String> {
     run(&format!(
         "gcc {WARNINGS} {include} -Imodel -Isimulink model/model.c $(sed 's|.*|simulink/&.c|' model/sources.txt) {library} -o model/model"
     ))?;
-    let meet = shell::myself_apart("generated --simulink --meet")?;
+    let meet = shell::myself_in_network_namespace("generated --simulink --meet")?;
     shell::run(&format!("timeout {TIME_LIMIT_S} {meet}"))
 }
 

@@ -21,9 +21,9 @@ use super::Shared;
 use super::changes::Seen;
 use super::command::Command;
 use super::directory::Received;
-use super::joined::DATAGRAM_BYTES_MAX;
 use super::ports::CHANNELS;
 use super::receive::handle_arrival;
+use super::receive_offload::DATAGRAM_BYTES_MAX;
 use super::same_host::{Connections, FIRST_TOKEN};
 use super::send::Effort;
 use super::socket_lease::{Duty, UNREAD_MAX};
@@ -105,7 +105,7 @@ impl Driver {
             self.connections.handle_timeout(&self.shared, &self.epoll);
             self.carry_out_commands();
             self.attend();
-            if self.has_joined() {
+            if self.has_segments() {
                 self.receive_own();
             }
             self.plan();
@@ -156,8 +156,8 @@ impl Driver {
     }
 
     /// Whether there are datagrams for this thread that the own socket no longer signals.
-    fn has_joined(&self) -> bool {
-        self.shared.sockets.joined.has_more() && !self.shared.lead.is_away()
+    fn has_segments(&self) -> bool {
+        self.shared.sockets.offload.has_more() && !self.shared.lead.is_away()
     }
 
     /// Sends what is due, and sets the alarm for the next time.
@@ -174,7 +174,7 @@ impl Driver {
         if self.shared.lead.must_look_again(now) {
             longest = longest.min(UNREAD_MAX);
         }
-        if self.has_joined() {
+        if self.has_segments() {
             longest = Span::ZERO;
         }
         let due = self.connections.poll_timeout().into_iter().fold(state.poll_timeout(now), Instant::min);

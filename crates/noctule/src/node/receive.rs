@@ -12,15 +12,15 @@ use noctule_sys::datagram_batch::send_now;
 use noctule_timebase::{Instant, Span};
 
 use super::Shared;
-use super::joined::DATAGRAM_BYTES_MAX;
+use super::receive_offload::DATAGRAM_BYTES_MAX;
 use super::send::Effort;
 use super::state::State;
 use crate::clock::{self, Raw};
 use crate::deadline::span;
 use crate::sync::arrival::came;
 
-/// Datagrams that the kernel joined and that are processed under one lock, a few microseconds each.
-const JOINED_BATCH: usize = 16;
+/// Segments of one receive offload that are processed under one lock, a few microseconds each.
+const SEGMENT_BATCH: usize = 16;
 /// A thread that wakes so late is stalled.
 const STALLED: Span = Span::from_ms(3);
 
@@ -121,16 +121,16 @@ impl Shared {
         mut is_done: impl FnMut() -> bool,
     ) {
         buffer.resize(DATAGRAM_BYTES_MAX, 0);
-        let (socket, joined) = (&self.sockets.own, &self.sockets.joined);
+        let (socket, offload) = (&self.sockets.own, &self.sockets.offload);
         // Datagrams that bring the caller nothing do not extend it.
         let until = timeout.map(|timeout| clock::now() + span(timeout));
         while !is_done() {
             let left = until.map(|until| until - clock::now());
             let arrival = match left {
-                None => joined.receive_blocking(socket, buffer),
+                None => offload.receive_blocking(socket, buffer),
                 Some(left) if left <= Span::ZERO => return,
-                Some(left) => match joined.wait(socket, left.ns()) {
-                    Ok(true) => joined.receive(socket, buffer),
+                Some(left) => match offload.wait(socket, left.ns()) {
+                    Ok(true) => self.sockets.receive_own(buffer),
                     _ => return,
                 },
             };
@@ -156,8 +156,8 @@ impl Shared {
             if now - came(arrival.realtime_ns, realtime_ns(), now) > STALLED {
                 return self.drain(state, buffer);
             }
-            for _ in 1..JOINED_BATCH {
-                if !self.sockets.joined.has_more() || is_done() {
+            for _ in 1..SEGMENT_BATCH {
+                if !self.sockets.offload.has_more() || is_done() {
                     break;
                 }
                 let Ok(Some(next)) = self.sockets.receive_own(buffer) else { break };

@@ -23,8 +23,8 @@ use rustix::net::sockopt::{
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
 use super::directory::Directory;
-use super::joined::Joined;
 use super::ports::{self, CHANNEL_PORT, DISCOVERY_PORT};
+use super::receive_offload::ReceiveOffload;
 
 /// Requested from the kernel, so that a large sample fits: 8 MiB.
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
@@ -36,8 +36,8 @@ const PORT_TRIES: usize = 16;
 #[derive(Debug)]
 pub(super) struct Sockets {
     pub(super) own: UdpSocket,
-    /// Of the own socket, what the kernel joins.
-    pub(super) joined: Joined,
+    /// Of the own socket.
+    pub(super) offload: ReceiveOffload,
     pub(super) group: UdpSocket,
     pub(super) group_v6: Option<UdpSocket>,
     /// Of samples to groups.
@@ -67,12 +67,12 @@ impl Sockets {
         datagram::stamp_arrivals(&own)?;
         datagram::tell_octets(&own)?;
         datagram::forbid_fragments(&own)?;
-        datagram::join_arrivals(&own)?;
+        datagram::enable_receive_offload(&own)?;
         let local = own.local_addr()?;
         let group_v6 = if local.is_ipv6() { Some(group_socket_v6()?) } else { None };
         let sockets = Sockets {
             own,
-            joined: Joined::new(),
+            offload: ReceiveOffload::new(),
             group: shared(SocketAddrV4::new(ports::discovery_group(domain), DISCOVERY_PORT).into())?,
             group_v6,
             channels: channel_socket()?,
@@ -143,7 +143,7 @@ impl Sockets {
     /// Receives a datagram of the own socket without waiting; `None` if there is none.
     #[inline]
     pub(super) fn receive_own(&self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
-        self.joined.receive(&self.own, buffer)
+        self.offload.receive(&self.own, buffer)
     }
 
     /// An address of this host at which the own socket receives.

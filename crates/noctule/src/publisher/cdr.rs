@@ -3,9 +3,9 @@
 
 use std::marker::PhantomData;
 
-use noctule_formats::{Format, Message, encode_cdr};
+use noctule_formats::{Format, Message, encode_message_cdr};
 
-use super::{Publisher, PublisherBuilder};
+use super::{Publisher, PublisherBuilder, exactly};
 use crate::error::{NodeError, PublishError};
 
 /// Publishes values of one topic in CDR.
@@ -30,14 +30,19 @@ impl PublisherBuilder {
 }
 
 impl<T: Message> CdrPublisher<T> {
-    /// Publishes a value, true now.
+    /// Publishes a value, true now. Without a reader nothing is encoded.
     ///
     /// # Errors
     /// A value that CDR cannot express, or longer than the topic allows; no reader gets it then.
     pub(crate) fn publish(&mut self, value: &T) -> Result<(), PublishError> {
+        let now = self.publisher.shared.clock.now();
+        let (is_here, is_elsewhere) = self.publisher.readers_where();
         self.bytes.clear();
-        encode_cdr(value, &mut self.bytes)
-            .map_err(|cause| PublishError::Format { topic: self.publisher.topic().to_owned(), cause })?;
-        self.publisher.publish(&self.bytes)
+        if is_here || is_elsewhere {
+            encode_message_cdr(value, &mut self.bytes)
+                .map_err(|cause| PublishError::Format { topic: self.publisher.topic().to_owned(), cause })?;
+        }
+        let bytes = &self.bytes[..];
+        self.publisher.put(is_here.then_some(bytes), is_elsewhere.then_some(bytes), exactly(now))
     }
 }

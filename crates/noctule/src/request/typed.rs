@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use noctule_discovery::NodeId;
-use noctule_formats::{FormatError, Message, decode_cdr, encode_cdr};
+use noctule_formats::{FormatError, Message, decode_message_cdr, encode_message_cdr};
 
 use super::client::{CallId, ClientBuilder, EndedCall, NextCall, RawClient, RawReply};
 use super::error::{CallError, ReplyError, ServiceError};
@@ -190,7 +190,7 @@ impl<Q: Message, R: Message> Client<Q, R> {
     /// As there, or the request cannot be expressed.
     pub fn start(&mut self, request: &Q, deadline: Option<Duration>) -> Result<CallId, CallError> {
         self.buffer.clear();
-        encode_cdr(request, &mut self.buffer).map_err(|cause| self.error(cause))?;
+        encode_message_cdr(request, &mut self.buffer).map_err(|cause| self.error(cause))?;
         self.raw.start(&self.buffer, deadline)
     }
 
@@ -221,7 +221,7 @@ impl<Q: Message, R: Message> Client<Q, R> {
     }
 
     fn value(&self, reply: &RawReply) -> Result<Reply<R>, CallError> {
-        let value = decode_cdr(reply.bytes()).map_err(|cause| self.error(cause))?;
+        let value = decode_message_cdr(reply.bytes()).map_err(|cause| self.error(cause))?;
         Ok(Reply { value, info: *reply.info() })
     }
 
@@ -241,7 +241,7 @@ impl<Q: Message, R: Message> Server<Q, R> {
         loop {
             let left = end.map(|end| end.saturating_duration_since(std::time::Instant::now()));
             let Some(raw) = self.raw.receive(left)? else { return Ok(None) };
-            match decode_cdr(raw.bytes()) {
+            match decode_message_cdr(raw.bytes()) {
                 Ok(value) => return Ok(Some(Request { value, raw: raw.without_bytes() })),
                 Err(cause) => {
                     self.raw.count_malformed();
@@ -275,7 +275,7 @@ impl<Q: Message, R: Message> Server<Q, R> {
     /// No client waits for it any more, or it cannot be expressed or published.
     pub fn reply(&mut self, id: RequestId, response: &R) -> Result<(), ReplyError> {
         self.buffer.clear();
-        encode_cdr(response, &mut self.buffer)
+        encode_message_cdr(response, &mut self.buffer)
             .map_err(|cause| ReplyError::Format { service: self.raw.service().to_owned(), cause })?;
         self.raw.reply(id, &self.buffer)
     }

@@ -1,7 +1,7 @@
-//! Datagrams of the own socket one by one, though the kernel hands over several at once.
+//! Generic receive offload (GRO) of the own socket, datagram by datagram.
 //!
-//! It joins those of one sender that arrive together (`UDP_GRO`, udp(7)): a long sample costs a system call for up to 64 of its fragments. The
-//! rest is kept here and comes before what the socket still has, so the thread that reads next goes on in the order of arrival. One thread reads at a
+//! The kernel joins datagrams of one sender that arrive together (`UDP_GRO`, udp(7)): a long sample costs a system call for up to 64 of its fragments. The
+//! rest of the segments is kept here and comes before what the socket still has, so the thread that reads next goes on in the order of arrival. One thread reads at a
 //! time: see [`socket_lease`](super::socket_lease).
 
 use std::io;
@@ -16,7 +16,7 @@ pub(super) const DATAGRAM_BYTES_MAX: usize = 65_536;
 
 /// What the kernel has handed over and nobody has received.
 #[derive(Debug)]
-pub(super) struct Joined {
+pub(super) struct ReceiveOffload {
     has_more: AtomicBool,
     rest: Mutex<Rest>,
 }
@@ -30,11 +30,11 @@ struct Rest {
     arrival: Option<Arrival>,
 }
 
-impl Joined {
-    pub(super) fn new() -> Joined {
+impl ReceiveOffload {
+    pub(super) fn new() -> ReceiveOffload {
         // Reserved, so that nothing is allocated when a sample arrives.
         let rest = Rest { bytes: Vec::with_capacity(DATAGRAM_BYTES_MAX), next: 0, arrival: None };
-        Joined { has_more: AtomicBool::new(false), rest: Mutex::new(rest) }
+        ReceiveOffload { has_more: AtomicBool::new(false), rest: Mutex::new(rest) }
     }
 
     /// Whether there is a datagram that the socket does not signal any more.
@@ -116,7 +116,7 @@ mod tests {
 
     fn pair() -> (UdpSocket, UdpSocket, SocketAddr) {
         let (from, to) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
-        datagram::join_arrivals(&to).unwrap();
+        datagram::enable_receive_offload(&to).unwrap();
         let address = to.local_addr().unwrap();
         (from, to, address)
     }
@@ -132,11 +132,11 @@ mod tests {
         send(&from, to, &bytes, 100);
         send(&from, to, &[7; 300], 100);
         send(&from, to, &[], 1);
-        let (joined, mut buffer) = (Joined::new(), vec![0; DATAGRAM_BYTES_MAX]);
+        let (offload, mut buffer) = (ReceiveOffload::new(), vec![0; DATAGRAM_BYTES_MAX]);
         let mut receive = || {
-            let arrival = joined.receive(&socket, &mut buffer).unwrap()?;
+            let arrival = offload.receive(&socket, &mut buffer).unwrap()?;
             assert_eq!(arrival.from, from.local_addr().unwrap());
-            Some((buffer[..arrival.length_bytes].to_vec(), joined.has_more()))
+            Some((buffer[..arrival.length_bytes].to_vec(), offload.has_more()))
         };
         assert_eq!(receive().unwrap(), (bytes[..100].to_vec(), true), "which needs Linux 5.0");
         assert_eq!(receive().unwrap(), (bytes[100..200].to_vec(), true));
@@ -152,10 +152,10 @@ mod tests {
     fn a_wait_ends_at_once_for_what_the_socket_no_longer_has() {
         let (from, socket, to) = pair();
         send(&from, to, &[1; 8], 4);
-        let (joined, mut buffer) = (Joined::new(), vec![0; DATAGRAM_BYTES_MAX]);
-        assert!(joined.receive_blocking(&socket, &mut buffer).unwrap().is_some());
-        assert!(!datagram::wait(&socket, 0).unwrap() && joined.wait(&socket, 0).unwrap());
-        assert!(joined.receive_blocking(&socket, &mut buffer).unwrap().is_some());
-        assert!(!joined.wait(&socket, 0).unwrap());
+        let (offload, mut buffer) = (ReceiveOffload::new(), vec![0; DATAGRAM_BYTES_MAX]);
+        assert!(offload.receive_blocking(&socket, &mut buffer).unwrap().is_some());
+        assert!(!datagram::wait(&socket, 0).unwrap() && offload.wait(&socket, 0).unwrap());
+        assert!(offload.receive_blocking(&socket, &mut buffer).unwrap().is_some());
+        assert!(!offload.wait(&socket, 0).unwrap());
     }
 }

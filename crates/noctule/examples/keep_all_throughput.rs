@@ -1,6 +1,6 @@
-//! As many samples as go from one host to another, none of which is lost: reliable, keep all, between two network namespaces.
+//! Throughput from one host to another when no sample is lost: reliable, keep all, between two network namespaces.
 //!
-//! `keep_all_rate send PAYLOAD_BYTES SECONDS DEPTH` at one end of a link and `keep_all_rate receive PAYLOAD_BYTES SECONDS DEPTH` at the other. Times are of one machine's clock.
+//! `keep_all_throughput send PAYLOAD_BYTES SECONDS DEPTH` at one end of a link and `keep_all_throughput receive PAYLOAD_BYTES SECONDS DEPTH` at the other. Times are of one machine's clock.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // a measuring program
 
@@ -9,9 +9,9 @@ use std::time::Duration;
 use noctule::{Node, Reliability};
 use noctule_sys::clock::{now_ns, sleep_until};
 
-const TOPIC: &str = "keep_all_rate";
-/// Of two clocks and numbers in front.
-const HEAD_BYTES: usize = 16;
+const TOPIC: &str = "keep_all_throughput";
+/// The time of publishing, in front.
+const HEAD_BYTES: usize = 8;
 /// After so long nothing more comes.
 const SILENCE: Duration = Duration::from_secs(2);
 /// For the first sample, and for room.
@@ -24,7 +24,7 @@ fn main() {
         (Some("send"), &[bytes, seconds, depth]) => send(bytes.max(HEAD_BYTES), seconds, depth as u32),
         (Some("receive"), &[bytes, _, depth]) => receive(bytes.max(HEAD_BYTES), depth as u32),
         _ => println!(
-            "keep_all_rate send PAYLOAD_BYTES SECONDS DEPTH | keep_all_rate receive PAYLOAD_BYTES SECONDS DEPTH"
+            "keep_all_throughput send PAYLOAD_BYTES SECONDS DEPTH | keep_all_throughput receive PAYLOAD_BYTES SECONDS DEPTH"
         ),
     }
 }
@@ -41,7 +41,7 @@ fn send(bytes: usize, seconds: usize, depth: u32) {
     let (begin_ns, mut samples, mut longest_ns) = (now_ns(), 0_u64, 0);
     while now_ns() - begin_ns < seconds as i64 * 1_000_000_000 {
         let now = now_ns();
-        payload[..8].copy_from_slice(&now.to_le_bytes());
+        payload[..HEAD_BYTES].copy_from_slice(&now.to_le_bytes());
         while publisher.publish(&payload).is_err() {
             assert!(publisher.wait_for_room(bytes, PATIENCE), "the reader leaves no room");
         }
