@@ -310,14 +310,23 @@ impl SentPackets {
         self.window.arrived(arrived, in_flight_bytes, now);
         self.handle_marks(feedback, now);
         self.declare_lost_by_packets(came, now, settle);
-        let lay = lay_unread(feedback, arrived.named);
-        self.waits = (lay + (now - came)).max(self.waits - self.waits / WAITS_FADE);
+        let lay = self.note_lay(feedback, arrived.named, now - came);
         self.declare_lost_by_time(newest, (came, lay), now, settle);
         self.window.handle_feedback(self.next_number(), now);
         self.record_outcomes(now);
         self.forget_settled(now);
         self.pace.handle_feedback(&self.path_delay, self.dispersion.bytes_per_s(), now);
         Some(left)
+    }
+
+    /// How long what came after the newest packet may lie unread on the other side, if it has a deadline and if it is reliable; this feedback `waited` here.
+    fn note_lay(&mut self, feedback: &Feedback, named: u32, waited: Span) -> [Span; 2] {
+        let lay = lay_unread(feedback, named);
+        self.waits = (lay + waited).max(self.waits - self.waits / WAITS_FADE);
+        // Feedback that went with a datagram of a thread that has not read on says nothing of what lies there.
+        let may_lie = lay.max(Span::from_ns(feedback.delay_ns.into()).min(self.waits));
+        // With a deadline only beside a thread that reads what has gathered: a copy in vain costs less than a sample.
+        [if named >= ACK_ELICITING_THRESHOLD { may_lie } else { Span::ZERO }, may_lie]
     }
 
     /// A packet has arrived that was taken for lost.
@@ -470,6 +479,11 @@ impl SentPackets {
     /// The shortest round trip that is possible at present; 0 before the first.
     pub(crate) fn floor(&self) -> Span {
         self.path_delay.floor()
+    }
+
+    /// By how much round trips are longer than the shortest that is possible at present.
+    pub(crate) fn queue(&self) -> Span {
+        self.smoothed() - self.floor()
     }
 
     /// How fast what has a deadline may leave.

@@ -46,7 +46,7 @@ impl SentPackets {
     pub(super) fn declare_lost_by_time(
         &mut self,
         newest: u64,
-        (came, lay): (Instant<Local>, Span),
+        (came, [bound_lies, reliable_lies]): (Instant<Local>, [Span; 2]),
         now: Instant<Local>,
         settle: &mut dyn FnMut(PacketOutcome, u64, Carried),
     ) {
@@ -62,7 +62,8 @@ impl SentPackets {
             }
             let is_symbol = packet.carried.kind == Kind::Symbol;
             let is_reordered = came - packet.sent_at < smoothed + self.reordering;
-            if !is_symbol && packet.sent_at > reliable - lay || is_reordered {
+            let latest = if is_symbol { bound - bound_lies } else { reliable - reliable_lies };
+            if packet.sent_at > latest || is_reordered {
                 continue;
             }
             let departure = Departure { packet: self.first + place as u64, sent_at: packet.sent_at };

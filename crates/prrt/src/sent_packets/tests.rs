@@ -91,6 +91,36 @@ fn feedback_that_lay_unread_was_said_before_and_has_not_taken_so_long() {
 }
 
 #[test]
+fn feedback_that_went_with_something_else_is_no_sign_of_loss_where_packets_have_lain_unread() {
+    for has_lain in [false, true] {
+        let mut sent_packets = sent_packets();
+        for number in 0..8 {
+            sent_packets.sent(carried(number), BYTES, at(number as i64 * 10));
+            acknowledge(&mut sent_packets, number, 0, at(number as i64 * 10 + 1));
+        }
+        let acknowledge = |sent_packets: &mut SentPackets, newest, earlier, now| {
+            let feedback =
+                Feedback { newest, earlier, refused: 0, arrived_ns: 0, delay_ns: 3_000_000, marks: None };
+            settling(|settle| assert!(sent_packets.handle_feedback(&feedback, (now, now), settle).is_some()))
+        };
+        if has_lain {
+            // Eight that are read together: feedback goes at once, and says how long the newest lay.
+            for number in 8..16 {
+                sent_packets.sent(carried(number), BYTES, at(100));
+            }
+            acknowledge(&mut sent_packets, 15, 0x7f, at(104));
+        }
+        let first = sent_packets.next_number();
+        for number in first..first + 2 {
+            sent_packets.sent(carried(number), BYTES, at(104));
+        }
+        // After the first of the two, whose reader then had something to send: the second lies where the first lay, or it is lost.
+        let expected = if has_lain { vec![] } else { vec![first + 1] };
+        assert_eq!(acknowledge(&mut sent_packets, first, 0b111, at(108)).1, expected, "{has_lain}");
+    }
+}
+
+#[test]
 fn time_tells_a_loss_where_one_later_packet_no_longer_does() {
     let mut sent_packets = sent_packets();
     fill(&mut sent_packets, at(0));
