@@ -39,6 +39,7 @@ pub(crate) struct Block {
     pub(crate) risk: f64,
     /// This host stalled meanwhile: what becomes of it says little of the channel.
     stalled: bool,
+    has_lost: bool,
     /// A datagram of it came too late.
     came_late: bool,
     symbols: Vec<Vec<u8>>,
@@ -75,6 +76,7 @@ impl Block {
             spacing: Span::ZERO,
             risk: 0.0,
             stalled: false,
+            has_lost: false,
             came_late: false,
             symbols: Vec::new(),
             is_closed: false,
@@ -150,6 +152,11 @@ impl Block {
         self.stalled |= self.begin < until && from < self.deadline_at;
     }
 
+    /// Whether a datagram of it was declared lost.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.has_lost
+    }
+
     /// Whether this host did meanwhile, as far as noticed.
     pub(crate) fn has_stalled(&self) -> bool {
         self.stalled
@@ -221,6 +228,7 @@ impl Block {
     pub(crate) fn handle_loss(&mut self, symbol: u8, packet: u64, now: Instant<Local>) {
         let is_first = |pending: &Pending| pending.packet == packet && pending.is_expected;
         self.firsts_lost += u32::from(self.pending.iter().any(is_first));
+        self.has_lost = true;
         self.pending.retain(|pending| pending.packet != packet);
         if symbol < FIRST_PARITY && !self.has_arrived(symbol) && !self.lost.contains(&symbol) {
             self.lost.push(symbol);

@@ -5,10 +5,13 @@
 
 mod naming;
 mod retire;
+mod spread;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use noctule_timebase::{Instant, Span};
+
+use spread::{Spread, part};
 
 use crate::block::{Block, NEWS_BUNDLED};
 use crate::config::SAMPLE_OVERHEAD_BYTES;
@@ -40,10 +43,6 @@ const LATENESS_ODDS: i64 = 19;
 /// After the deadline a block is kept for so many round trips: the price of redundancy is learned from its fate.
 const ROUNDS_FOR_THE_FATE: i64 = 4;
 
-/// Samples of so many datagrams are sent without a pause (RFC 6928 has ten).
-const AT_ONCE: usize = 16;
-/// A long sample leaves so much faster than the estimated capacity: a short queue keeps the line busy while a thread wakes late.
-const OVER_CAPACITY: f64 = 1.03;
 /// Header bytes of a datagram of a long sample, about: header, sample and place.
 pub(crate) const HEADER_BYTES: usize = 28;
 /// No time between samples is taken to be shorter; and one sample may prove it to be as long as this, or twice what it was: a stream
@@ -98,6 +97,7 @@ struct DeadlineStream {
     /// Probability that the channel loses everything until about the deadline, as last known.
     outage: f64,
     capacity_bytes_per_s: Option<f64>,
+    spread: Spread,
     price: Price,
     budget: RepairBudget,
     feasibility: Feasibility,
@@ -237,7 +237,13 @@ impl DeadlineSender {
         match outcome {
             PacketOutcome::Arrived => block.handle_arrival(symbol, packet, now),
             PacketOutcome::Refused => block.handle_late(packet),
-            PacketOutcome::Lost(_) => block.handle_loss(symbol, packet, now),
+            PacketOutcome::Lost(_) => {
+                block.handle_loss(symbol, packet, now);
+                if block.spacing > Span::ZERO {
+                    let (part, now) = (part(block), stream.spread_now());
+                    stream.spread.handle_loss(part, now);
+                }
+            }
         }
     }
 
@@ -254,12 +260,14 @@ impl DeadlineSender {
         }
         self.note_wake(now);
         let path = Path::of(sent_packets, self.lateness, now);
+        let queue = sent_packets.queue();
         self.ready_at = sent_packets.pace().ready_at();
         self.streams.values_mut().for_each(|stream| stream.look(sent_packets, now));
         let turn = self.turn;
         for after in [true, false] {
             for (writer, stream) in self.streams.iter_mut().filter(|(writer, _)| (**writer > turn) == after) {
-                self.queue_bytes -= stream.retire(path.round, sent_packets.pace_mut(), (now, counters));
+                self.queue_bytes -=
+                    stream.retire((path.round, queue), sent_packets.pace_mut(), (now, counters));
                 if now < self.ready_at {
                     continue;
                 }
@@ -358,34 +366,12 @@ impl DeadlineStream {
             round: ROUND_TRIP_PRIOR / 4,
             outage: 0.0,
             capacity_bytes_per_s: None,
+            spread: Spread::new(),
             price: Price::new(),
             budget: RepairBudget::new(),
             feasibility: Feasibility::new(now),
             counters: SentCounters::default(),
         }
-    }
-
-    /// Time between the datagrams of a long sample: it is spread over what its deadline and the next sample leave,
-    /// so that it does not fill the queues of the path at once; a round trip is kept for repairs. But not faster than the
-    /// path takes it, if that can still be in time.
-    fn spacing(
-        &self,
-        fragments: usize,
-        bytes: usize,
-        deadline_at: Instant<Local>,
-        now: Instant<Local>,
-    ) -> Span {
-        if fragments <= AT_ONCE {
-            return Span::ZERO;
-        }
-        let until_deadline = deadline_at - now - self.round / 2;
-        let interval = self.interval.unwrap_or(until_deadline);
-        let time = (until_deadline - self.round).min(interval - interval / 8).max(Span::ZERO);
-        let on_the_line = self.capacity_bytes_per_s.map_or(Span::ZERO, |capacity| {
-            let rate = capacity * OVER_CAPACITY;
-            Span::from_ns(((bytes + fragments * HEADER_BYTES) as f64 / rate * 1e9) as i64)
-        });
-        time.max(on_the_line.min(until_deadline)) / fragments as i64
     }
 
     fn look(&mut self, sent_packets: &mut SentPackets, now: Instant<Local>) {

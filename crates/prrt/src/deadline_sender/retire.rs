@@ -2,7 +2,7 @@
 
 use noctule_timebase::{Instant, Span};
 
-use super::{DeadlineStream, ROUNDS_FOR_THE_FATE, cost};
+use super::{DeadlineStream, ROUNDS_FOR_THE_FATE, cost, part};
 use crate::congestion::rate_limit::RateLimit;
 use crate::repair::share_of_target;
 use crate::stream::Local;
@@ -12,7 +12,7 @@ impl DeadlineStream {
     /// Forgets blocks whose fate is known or no longer matters. Gives their cost.
     pub(super) fn retire(
         &mut self,
-        round: Span,
+        (round, queue): (Span, Span),
         pace: &mut RateLimit,
         (now, counters): (Instant<Local>, &mut Record),
     ) -> usize {
@@ -46,6 +46,10 @@ impl DeadlineStream {
                 counters.note(|| Event::GivenUp { part, why: GivenUp::Unacknowledged });
             }
             self.counters.failed += samples;
+            if block.spacing > Span::ZERO {
+                let (part, path) = (part(block), self.spread_now());
+                self.spread.handle_end(part, queue, path);
+            }
             if !block.is_abandoned() && !block.is_excused() {
                 let allowed = self.bound.loss_target * f64::from(block.samples) / self.blocks_per_sample;
                 let aim = allowed * share_of_target(block.samples);
