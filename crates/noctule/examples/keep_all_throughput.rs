@@ -49,8 +49,14 @@ fn send(bytes: usize, seconds: usize, depth: u32) {
         samples += 1;
     }
     let took_ms = (now_ns() - begin_ns) / 1_000_000;
-    println!("{samples} published in {took_ms} ms, one within {} us at most", longest_ns / 1_000);
     publisher.wait_for_acknowledgments(PATIENCE);
+    let links = node.nodes().into_iter().filter_map(|known| node.link_counters(known.id));
+    let (sent, retransmitted) =
+        links.fold((0, 0), |(sent, again), link| (sent + link.sent_datagrams, again + link.repeated));
+    println!(
+        "{samples} published in {took_ms} ms, one within {} us at most; {sent} datagrams, {retransmitted} of them retransmissions",
+        longest_ns / 1_000
+    );
     sleep_until(now_ns() + 300_000_000);
 }
 

@@ -24,6 +24,7 @@ mod ports;
 mod reader_route;
 mod receive;
 mod receive_offload;
+mod reception;
 mod remote;
 mod ring_handshake;
 mod same_host;

@@ -22,8 +22,9 @@ use super::changes::Seen;
 use super::command::Command;
 use super::directory::Received;
 use super::ports::CHANNELS;
-use super::receive::handle_arrival;
+use super::receive::{SEGMENT_BATCH, handle_arrival};
 use super::receive_offload::DATAGRAM_BYTES_MAX;
+use super::reception::Reception;
 use super::same_host::{Connections, FIRST_TOKEN};
 use super::send::Effort;
 use super::socket_lease::{Duty, UNREAD_MAX};
@@ -188,15 +189,18 @@ impl Driver {
             return;
         }
         let shared = Arc::clone(&self.shared);
-        for _ in 0..BATCH {
+        let mut left = BATCH;
+        while left > 0 {
             // Before the look at the lease: a subscriber that takes it waits for the lock before it receives.
             let mut state = shared.lock();
             if shared.lead.is_away() {
                 break;
             }
             let Ok(Some(arrival)) = shared.sockets.receive_own(&mut self.buffer) else { break };
-            let from = (shared.sockets.in_own_family(arrival.from), Via::Unicast);
-            handle_arrival(&mut state, &mut self.buffer, &arrival, from);
+            let reception = Reception::of(&arrival, clock::now());
+            let joined_max = left.min(SEGMENT_BATCH);
+            let received = (&mut self.buffer, &arrival, reception);
+            left -= shared.handle_joined(&mut state, received, joined_max, || false);
         }
         shared.work(Effort::All, |_, _| ());
         // A subscriber may have begun to read meanwhile.
@@ -259,7 +263,7 @@ impl Driver {
                 continue;
             }
             let from = (shared.sockets.in_own_family(source), via);
-            shared.lock().handle_datagram(datagram, from, (None, 0), clock::now());
+            shared.lock().handle_datagram(datagram, from, Reception::unstamped(clock::now()));
         }
         shared.work(Effort::All, |_, _| ());
     }

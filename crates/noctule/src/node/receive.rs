@@ -6,21 +6,20 @@ use std::time::Duration;
 
 use noctule_discovery::Via;
 use noctule_prrt::BATCH_LIMIT;
-use noctule_sys::clock::realtime_ns;
 use noctule_sys::datagram::Arrival;
 use noctule_sys::datagram_batch::send_now;
 use noctule_timebase::{Instant, Span};
 
 use super::Shared;
 use super::receive_offload::DATAGRAM_BYTES_MAX;
+use super::reception::Reception;
 use super::send::Effort;
 use super::state::State;
 use crate::clock::{self, Raw};
 use crate::deadline::span;
-use crate::sync::arrival::came;
 
 /// Segments of one receive offload that are processed under one lock, a few microseconds each.
-const SEGMENT_BATCH: usize = 16;
+pub(super) const SEGMENT_BATCH: usize = 16;
 /// A thread that wakes so late is stalled.
 const STALLED: Span = Span::from_ms(3);
 
@@ -147,29 +146,43 @@ impl Shared {
 
     /// Processes a datagram of the own socket, and those that the kernel joined with it until `is_done`, a batch at most; replies are sent at once. If it lay there, so
     /// may others, and an acknowledgement sent before they are processed would report them lost. Whether word to look round was among those.
-    fn process(&self, buffer: &mut [u8], arrival: &Arrival, mut is_done: impl FnMut() -> bool) -> bool {
-        let length = arrival.length_bytes.min(buffer.len());
+    fn process(&self, buffer: &mut Vec<u8>, arrival: &Arrival, mut is_done: impl FnMut() -> bool) -> bool {
         let changes = self.changes.so_far();
         let looks_round = self.work(Effort::All, |state, now| {
-            let from = (arrival.from, Via::Unicast);
-            state.handle_datagram(&mut buffer[..length], from, (arrival.realtime_ns, arrival.octet), now);
-            if now - came(arrival.realtime_ns, realtime_ns(), now) > STALLED {
-                return self.drain(state, buffer);
-            }
-            for _ in 1..SEGMENT_BATCH {
-                if !self.sockets.offload.has_more() || is_done() {
-                    break;
-                }
-                let Ok(Some(next)) = self.sockets.receive_own(buffer) else { break };
-                handle_arrival(state, buffer, &next, (next.from, Via::Unicast));
-            }
-            false
+            let reception = Reception::of(arrival, now);
+            let is_stalled = now - reception.came > STALLED;
+            self.handle_joined(state, (buffer, arrival, reception), SEGMENT_BATCH, || {
+                is_stalled || is_done()
+            });
+            is_stalled && self.drain(state, buffer)
         });
         // The thread has to see that they are seen, and may sleep.
         if self.changes.so_far() != changes {
             self.kick();
         }
         looks_round
+    }
+
+    /// Hands a datagram of the own socket to the state, and those that the kernel joined with it until `is_done`, `datagrams_max` at most. How many
+    /// those were.
+    pub(super) fn handle_joined(
+        &self,
+        state: &mut State,
+        (buffer, arrival, reception): (&mut Vec<u8>, &Arrival, Reception),
+        datagrams_max: usize,
+        mut is_done: impl FnMut() -> bool,
+    ) -> usize {
+        let from = (self.sockets.in_own_family(arrival.from), Via::Unicast);
+        let mut length_bytes = arrival.length_bytes.min(buffer.len());
+        for handled in 1.. {
+            state.handle_datagram(&mut buffer[..length_bytes], from, reception);
+            if handled >= datagrams_max || !self.sockets.offload.has_more() || is_done() {
+                return handled;
+            }
+            let Ok(Some(next)) = self.sockets.receive_own(buffer) else { return handled };
+            length_bytes = next.length_bytes;
+        }
+        datagrams_max
     }
 
     /// Receives what lies in the own socket, if the thread is to and is stalled: without its feedback, repairs would be
@@ -188,7 +201,7 @@ impl Shared {
     }
 
     /// Receives what lies in the own socket, a batch at most. Whether word to look round was there, too.
-    fn drain(&self, state: &mut State, buffer: &mut [u8]) -> bool {
+    fn drain(&self, state: &mut State, buffer: &mut Vec<u8>) -> bool {
         let mut looks_round = false;
         for _ in 0..BATCH_LIMIT {
             let Ok(Some(arrival)) = self.sockets.receive_own(buffer) else { break };
@@ -207,5 +220,5 @@ pub(super) fn handle_arrival(
     from: (SocketAddr, Via),
 ) {
     let length = arrival.length_bytes.min(buffer.len());
-    state.handle_datagram(&mut buffer[..length], from, (arrival.realtime_ns, arrival.octet), clock::now());
+    state.handle_datagram(&mut buffer[..length], from, Reception::of(arrival, clock::now()));
 }

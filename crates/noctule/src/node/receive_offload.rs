@@ -23,17 +23,18 @@ pub(super) struct ReceiveOffload {
 
 #[derive(Debug)]
 struct Rest {
-    /// Datagrams of the arrival's segment length, the last of which may be shorter.
+    /// A buffer that the kernel wrote into: datagrams of the arrival's segment length, the last of which may be shorter.
     bytes: Vec<u8>,
-    /// Those before are received.
+    /// Those before are received; nothing is behind `end`.
     next: usize,
+    end: usize,
     arrival: Option<Arrival>,
 }
 
 impl ReceiveOffload {
     pub(super) fn new() -> ReceiveOffload {
-        // Reserved, so that nothing is allocated when a sample arrives.
-        let rest = Rest { bytes: Vec::with_capacity(DATAGRAM_BYTES_MAX), next: 0, arrival: None };
+        // As long as any reader's buffer, for which it is exchanged: nothing is allocated or copied when a sample arrives.
+        let rest = Rest { bytes: vec![0; DATAGRAM_BYTES_MAX], next: 0, end: 0, arrival: None };
         ReceiveOffload { has_more: AtomicBool::new(false), rest: Mutex::new(rest) }
     }
 
@@ -44,7 +45,7 @@ impl ReceiveOffload {
 
     /// As [`datagram::receive`].
     #[inline]
-    pub(super) fn receive(&self, socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
+    pub(super) fn receive(&self, socket: &UdpSocket, buffer: &mut Vec<u8>) -> io::Result<Option<Arrival>> {
         self.receive_by(buffer, |buffer| datagram::receive(socket, buffer))
     }
 
@@ -52,7 +53,7 @@ impl ReceiveOffload {
     pub(super) fn receive_blocking(
         &self,
         socket: &UdpSocket,
-        buffer: &mut [u8],
+        buffer: &mut Vec<u8>,
     ) -> io::Result<Option<Arrival>> {
         self.receive_by(buffer, |buffer| datagram::receive_blocking(socket, buffer))
     }
@@ -64,7 +65,7 @@ impl ReceiveOffload {
 
     fn receive_by(
         &self,
-        buffer: &mut [u8],
+        buffer: &mut Vec<u8>,
         receive: impl FnOnce(&mut [u8]) -> io::Result<Option<Arrival>>,
     ) -> io::Result<Option<Arrival>> {
         if self.has_more()
@@ -79,30 +80,32 @@ impl ReceiveOffload {
     fn next(&self, buffer: &mut [u8]) -> Option<Arrival> {
         let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
         let arrival = rest.arrival?;
-        let left = &rest.bytes[rest.next..];
+        let left = &rest.bytes[rest.next..rest.end];
         let length_bytes = left.len().min(arrival.segment_bytes);
         buffer[..length_bytes].copy_from_slice(&left[..length_bytes]);
         rest.next += length_bytes;
-        if rest.next == rest.bytes.len() {
+        if rest.next == rest.end {
             rest.arrival = None;
             self.has_more.store(false, Ordering::Release);
         }
         Some(Arrival { length_bytes, ..arrival })
     }
 
-    /// The first of what the kernel has written into `buffer`; keeps the rest.
-    fn first(&self, arrival: Arrival, buffer: &[u8]) -> Arrival {
-        let read = &buffer[..arrival.length_bytes.min(buffer.len())];
-        if arrival.segment_bytes == 0 || read.len() <= arrival.segment_bytes {
+    /// The first of what the kernel has written into `buffer`; keeps that buffer with the rest and gives another for it.
+    fn first(&self, arrival: Arrival, buffer: &mut Vec<u8>) -> Arrival {
+        let read_bytes = arrival.length_bytes.min(buffer.len());
+        if arrival.segment_bytes == 0 || read_bytes <= arrival.segment_bytes {
             return arrival;
         }
         let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-        let (first, others) = read.split_at(arrival.segment_bytes);
-        rest.bytes.clear();
-        rest.bytes.extend_from_slice(others);
-        (rest.next, rest.arrival) = (0, Some(arrival));
+        std::mem::swap(&mut rest.bytes, buffer);
+        // A reader's buffer may be shorter than the longest datagram.
+        buffer.resize(DATAGRAM_BYTES_MAX, 0);
+        let length_bytes = arrival.segment_bytes;
+        buffer[..length_bytes].copy_from_slice(&rest.bytes[..length_bytes]);
+        (rest.next, rest.end, rest.arrival) = (length_bytes, read_bytes, Some(arrival));
         self.has_more.store(true, Ordering::Release);
-        Arrival { length_bytes: first.len(), ..arrival }
+        Arrival { length_bytes, ..arrival }
     }
 }
 

@@ -59,6 +59,27 @@ pub(super) struct Remote {
 struct Clock {
     exchanger: Exchanger,
     estimator: Bounded,
+    /// As estimated last, and for when: datagrams that the kernel joined are processed at one time.
+    known: Option<Known>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    at: Instant<Local>,
+    estimate: Option<Estimate>,
+}
+
+impl Clock {
+    fn estimate(&mut self, local: Instant<Local>) -> Option<Estimate> {
+        match self.known {
+            Some(Known { at, estimate }) if at == local => estimate,
+            _ => {
+                let estimate = self.estimator.estimate(local);
+                self.known = Some(Known { at: local, estimate });
+                estimate
+            }
+        }
+    }
 }
 
 /// Configuration of a link of this node, apart from its number.
@@ -99,7 +120,7 @@ impl Remote {
         Remote {
             link,
             envelope_bytes,
-            clock: Clock { exchanger, estimator: Bounded::new(BoundedConfig::default()) },
+            clock: Clock { exchanger, estimator: Bounded::new(BoundedConfig::default()), known: None },
             inbound: BTreeMap::new(),
             sent: BTreeMap::new(),
             has_our_clock: false,
@@ -121,11 +142,11 @@ impl Remote {
     }
 
     /// Its clock, as estimated at `local`, and the time on it, ns.
-    fn source_clock(&self, local: Instant<Local>) -> (SourceClock, Option<i64>) {
+    fn source_clock(&mut self, local: Instant<Local>) -> (SourceClock, Option<i64>) {
         if self.has_our_clock {
             return (SourceClock::Ours, Some(local.ns()));
         }
-        let estimate = self.clock.estimator.estimate(local);
+        let estimate = self.clock.estimate(local);
         (SourceClock::Others(estimate), estimate.map(|known| (local + known.offset).ns()))
     }
 
@@ -440,7 +461,8 @@ impl Remote {
 
     /// A reply of the clock exchange that arrived at `t4`.
     pub(super) fn handle_reply(&mut self, reply: &Reply, t4: Instant<Local>) {
-        let Clock { exchanger, estimator } = &mut self.clock;
+        let Clock { exchanger, estimator, known } = &mut self.clock;
+        *known = None;
         // Why one does not count is in the counters.
         let Ok(exchange) = exchanger.handle_reply(reply.nonce, (reply.t2, reply.t3), t4) else { return };
         let _ = estimator.handle_exchange(&exchange);

@@ -142,7 +142,7 @@ impl Sockets {
 
     /// Receives a datagram of the own socket without waiting; `None` if there is none.
     #[inline]
-    pub(super) fn receive_own(&self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
+    pub(super) fn receive_own(&self, buffer: &mut Vec<u8>) -> io::Result<Option<Arrival>> {
         self.offload.receive(&self.own, buffer)
     }
 

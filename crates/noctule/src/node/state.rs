@@ -17,7 +17,6 @@ use noctule_discovery::{
     NodeId, Via, can_be_handed_on,
 };
 use noctule_prrt::{Ecn, FeasibilityChange as LinkWish};
-use noctule_sys::clock::realtime_ns;
 use noctule_timebase::Instant;
 
 use super::command::Command;
@@ -29,6 +28,7 @@ use super::histories::Histories;
 use super::overload::Overload;
 use super::ping::Pings;
 use super::reader_route::ReaderRoutes;
+use super::reception::Reception;
 use super::remote::{Remote, Remotes};
 use super::served_nodes::{ServedNodes, Shift};
 use super::trace::NodeTrace;
@@ -37,7 +37,7 @@ use crate::clock::{LocalClock, Raw};
 use crate::envelope::{Envelope, Opened};
 use crate::notice::Notice;
 use crate::shared_topic::{Change, ChangeCount, Granted, PublishedTopic, RingError, SubscribedTopic};
-use crate::sync::arrival::{Arrivals, came};
+use crate::sync::arrival::Arrivals;
 use crate::sync::wire::{Reply, Request};
 use crate::type_descriptions::Descriptions;
 
@@ -173,13 +173,12 @@ impl State {
         }
     }
 
-    /// A datagram from one of the sockets; `stamp_realtime_ns` is when the kernel took it in, `octet` is of RFC 2474.
+    /// A datagram from one of the sockets.
     pub(super) fn handle_datagram(
         &mut self,
         bytes: &mut [u8],
         (source, via): (SocketAddr, Via),
-        (stamp_realtime_ns, octet): (Option<i64>, u8),
-        now: Instant<Raw>,
+        Reception { stamp_realtime_ns, octet, came, now }: Reception,
     ) {
         // The envelope counts why it did not open one.
         let Ok(Opened { from, body, with }) = self.envelope.open(bytes, source, now) else {
@@ -215,7 +214,6 @@ impl State {
             Protocol::Link => {
                 let local = self.clock.at(now);
                 if let Some(remote) = remote(&mut self.remotes, from, source, &self.by_address) {
-                    let came = came(stamp_realtime_ns, realtime_ns(), now);
                     remote.handle_datagram(body, (came, now), (local, Ecn::from_bits(octet)));
                     if self.routes.has_handover() {
                         self.handle_arrivals(now);

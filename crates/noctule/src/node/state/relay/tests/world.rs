@@ -19,6 +19,7 @@ use crate::envelope::Envelope;
 use crate::node::command::Command;
 use crate::node::guid::Guid;
 use crate::node::reader_route::trace::Event;
+use crate::node::reception::Reception;
 use crate::node::remote::{Remote, class, source};
 use crate::node::sockets::To;
 use crate::node::state::State;
@@ -431,7 +432,7 @@ impl World {
         let Some(member) = self.members.get_mut(&to) else { return };
         match arrival {
             Arrival::Datagram { from, via, mut bytes } => {
-                member.state.handle_datagram(&mut bytes, (from, via), (None, 0), now);
+                member.state.handle_datagram(&mut bytes, (from, via), Reception::unstamped(now));
             }
             Arrival::Death { of } => {
                 member.forget(of);
