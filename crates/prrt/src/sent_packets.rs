@@ -43,6 +43,8 @@ const TIMEOUT_VARIATIONS: i64 = 4;
 const OVERDUE_VARIATIONS: i64 = 2;
 /// The reordering window fades to 1/e within this time.
 const REORDERING_MEMORY: Span = Span::from_s(5);
+/// Packets of a long sample leave within this.
+const TOGETHER: Span = Span::from_ms(4);
 /// Measurements over which the longest wait of a thread fades.
 const WAITS_FADE: i64 = 64;
 /// Beyond that, before a datagram that feedback does not name is lost.
@@ -325,8 +327,19 @@ impl SentPackets {
         self.waits = (lay + waited).max(self.waits - self.waits / WAITS_FADE);
         // Feedback that went with a datagram of a thread that has not read on says nothing of what lies there.
         let may_lie = lay.max(Span::from_ns(feedback.delay_ns.into()).min(self.waits));
-        // With a deadline only beside a thread that reads what has gathered: a copy in vain costs less than a sample.
-        [if named >= ACK_ELICITING_THRESHOLD { may_lie } else { Span::ZERO }, may_lie]
+        // With a deadline only beside a thread that reads what a long sample has brought: a copy in vain costs less than a sample.
+        let is_reading = named >= ACK_ELICITING_THRESHOLD && self.left_together(feedback.newest);
+        [if is_reading { may_lie } else { Span::ZERO }, may_lie]
+    }
+
+    /// Whether that packet and those before it that feedback waits for left together, as those of a long sample do.
+    fn left_together(&self, newest: u64) -> bool {
+        let sent_at = |number: u64| {
+            let place = number.checked_sub(self.first)?;
+            self.packets.get(place as usize).map(|packet| packet.sent_at)
+        };
+        let first = newest.checked_sub(u64::from(ACK_ELICITING_THRESHOLD) - 1).and_then(sent_at);
+        sent_at(newest).zip(first).is_some_and(|(last, first)| last - first < TOGETHER)
     }
 
     /// A packet has arrived that was taken for lost.
