@@ -2,16 +2,18 @@
 //!
 //! # Problem
 //!
-//! A sample of hundreds of datagrams that leaves at once fills the queue of a slow line, where it is lost or delays what others send. One that is spread over
-//! all of its time until the deadline is as old as its deadline allows when it arrives, although the line would have carried it in a fraction of that, and
-//! a thread that wakes late makes it too late.
+//! A sample of hundreds of datagrams that leaves at once fills the queue of a slow line, where it is lost or delays what others send.
+//! One that is spread over all of its time until the deadline is as old as its deadline allows when it arrives, although the line would
+//! have carried it in a fraction of that, and a thread that wakes late makes it too late.
 //!
 //! # Approach
 //!
-//! Slow start, sample by sample: the first is spread over most of what its deadline and the next sample leave. A sample of which nothing was lost and that made
-//! no queue shows that the path carries its rate, so the next may leave twice as fast, up to the capacity as [estimated](crate::congestion::bandwidth). That
-//! estimate may be too low, because threads that wake late stretch trains, too: now and then a sample is sent a quarter faster, and if it makes no queue either,
-//! the next is a quarter faster again. A sample that lost a datagram or made a queue halves the rate, which then rests for a while, each time longer. On a path that loses by chance samples stay spread, which is what outlives bursts.
+//! Slow start, sample by sample: the first is spread over most of what its deadline and the next sample leave. A sample of which nothing
+//! was lost and that made no queue shows that the path carries its rate, so the next may leave twice as fast, up to the capacity as
+//! [estimated](crate::congestion::bandwidth). That estimate may be too low, because threads that wake late stretch trains, too: now and
+//! then a sample is sent a quarter faster, and if it makes no queue either, the next is a quarter faster again. A sample that lost a
+//! datagram or made a queue halves the rate, which then rests for a while, each time longer. On a path that loses by chance samples stay
+//! spread, which is what outlives bursts.
 
 use noctule_timebase::{Instant, Span};
 
@@ -26,6 +28,8 @@ const OVER_CAPACITY: f64 = 1.03;
 /// This part of the time until the deadline is left for threads that wake late, on either side.
 const LATE_PARTS: i64 = 4;
 
+/// More than a thread encodes and seals. What leaves without a pause teaches nothing any more.
+const BYTES_PER_S_MAX: f64 = 2e9;
 /// Growth below the estimated capacity, and beyond.
 const GROWTH: f64 = 2.0;
 const GROWTH_BEYOND: f64 = 1.25;
@@ -141,6 +145,7 @@ impl Spread {
         } else if self.queue < QUEUE_OF_THE_LINE {
             self.bytes_per_s = left * GROWTH_BEYOND;
         }
+        self.bytes_per_s = self.bytes_per_s.min(BYTES_PER_S_MAX);
     }
 
     fn count_clean(&mut self) {
@@ -236,6 +241,16 @@ mod tests {
         let too_fast = |times: &[Span]| times.iter().filter(|time| **time < Span::from_ms(8)).count();
         assert!((1..=6).contains(&too_fast(&times[..200])), "{}", too_fast(&times[..200]));
         assert!(too_fast(&times[500..]) <= 3, "{}", too_fast(&times[500..]));
+    }
+
+    #[test]
+    fn a_path_that_took_everything_for_long_and_then_less_is_followed() {
+        let mut spread = Spread::new();
+        (1..=1_000).for_each(|sequence| _ = send(&mut spread, sequence, f64::INFINITY, None));
+        assert!(spread.time(BYTES, LONGEST) >= Span::from_us(500));
+        let times: Vec<Span> =
+            (1_001..=1_040).map(|sequence| send(&mut spread, sequence, 12e6, None)).collect();
+        assert!(times[10..].iter().all(|time| *time > Span::from_ms(80)), "{:?}", times[10..].iter().min());
     }
 
     #[test]
