@@ -23,16 +23,22 @@ struct Progress {
 static PROGRESS: Mutex<Progress> = Mutex::new(Progress { successes: Vec::new(), has_ended: false });
 static CHANGED: Condvar = Condvar::new();
 
-/// The builds with optimisation, in the order in which the steps need them.
-fn builds() -> [String; 5] {
+/// All packages of the workspace that steps need for release. Built together they have the features of all, so that each is compiled once; those
+/// of the command alone are the same.
+const TOGETHER: &str = "cargo build --release --locked --package noctule-cli --package noctule-ffi --package noctule-codegen \
+     --features noctule-codegen/command --package noctule-generated-example --package noctule-surgical-robot";
+
+/// The builds with optimisation, in the order in which the steps need them, and what a step builds that needs one of them.
+fn builds() -> [(&'static str, Vec<&'static str>); 2] {
     let [library, generator] = c_library::BUILDS;
-    [library, generator, python::BUILD, generated::BUILD_EXAMPLES, programs::BUILD_RELEASE].map(str::to_owned)
+    let together = vec![library, generator, generated::BUILD_EXAMPLES, programs::BUILD_RELEASE];
+    [(python::BUILD, vec![python::BUILD]), (TOGETHER, together)]
 }
 
 /// Starts the builds and returns. What fails here runs again in the step that needs it, and is shown there.
 pub fn start() -> Result<(), String> {
     // Each line of the output is the exit code of a build.
-    let lines: String = builds().iter().map(|line| format!("({line}) >&2; echo $?; ")).collect();
+    let lines: String = builds().iter().map(|(line, _)| format!("({line}) >&2; echo $?; ")).collect();
     let log = shell::root().join(LOG);
     let log = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     println!("what later steps need is compiled meanwhile; {LOG} has its output");
@@ -66,7 +72,8 @@ fn follow(codes: ChildStdout) {
 
 /// Builds with this command line. If that is done ahead, this waits for it, and not for Cargo's lock, which the builds behind it take.
 pub fn build(line: &str) -> Result<(), String> {
-    let place = builds().iter().position(|build| build == line).filter(|_| GROUP.get().is_some());
+    let is_part = |(_, parts): &(_, Vec<&str>)| parts.contains(&line);
+    let place = builds().iter().position(is_part).filter(|_| GROUP.get().is_some());
     let Some(place) = place else { return shell::run(line) };
     let progress = PROGRESS.lock().unwrap_or_else(PoisonError::into_inner);
     let is_open = |progress: &mut Progress| progress.successes.len() <= place && !progress.has_ended;
