@@ -32,7 +32,8 @@ const TOGETHER: &str = "cargo build --release --locked --package noctule-cli --p
 fn builds() -> [(&'static str, Vec<&'static str>); 2] {
     let [library, generator] = c_library::BUILDS;
     let together = vec![library, generator, generated::BUILD_EXAMPLES, programs::BUILD_RELEASE];
-    [(python::BUILD, vec![python::BUILD]), (TOGETHER, together)]
+    // The wheel's tools come by setup, which begins beside the first.
+    [(TOGETHER, together), (python::BUILD, vec![python::BUILD])]
 }
 
 /// Starts the builds and returns. What fails here runs again in the step that needs it, and is shown there.
