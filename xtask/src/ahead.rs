@@ -23,17 +23,23 @@ struct Progress {
 static PROGRESS: Mutex<Progress> = Mutex::new(Progress { successes: Vec::new(), has_ended: false });
 static CHANGED: Condvar = Condvar::new();
 
-/// All packages of the workspace that steps need for release. Built together they have the features of all, so that each is compiled once; those
-/// of the command alone are the same.
-const TOGETHER: &str = "cargo build --release --locked --package noctule-cli --package noctule-ffi --package noctule-codegen \
-     --features noctule-codegen/command --package noctule-generated-example --package noctule-surgical-robot";
-
 /// The builds with optimisation, in the order in which the steps need them, and what a step builds that needs one of them.
-fn builds() -> [(&'static str, Vec<&'static str>); 2] {
+fn builds() -> [(String, Vec<&'static str>); 2] {
     let [library, generator] = c_library::BUILDS;
-    let together = vec![library, generator, generated::BUILD_EXAMPLES, programs::BUILD_RELEASE];
+    let steps = vec![library, generator, generated::BUILD_EXAMPLES, programs::BUILD_RELEASE];
     // The wheel's tools come by setup, which begins beside the first.
-    [(TOGETHER, together), (python::BUILD, vec![python::BUILD])]
+    [(together(&steps), steps), (python::BUILD.to_owned(), vec![python::BUILD])]
+}
+
+/// One line for all that these lines build. Packages that are built together have the features of all, so that each is compiled once; the command
+/// alone, the workspace's default member, has the same.
+fn together(lines: &[&str]) -> String {
+    let packages = lines
+        .iter()
+        .flat_map(|line| line.split(' '))
+        .filter(|word| !["cargo", "build", "--release", "--locked"].contains(word));
+    let packages: Vec<&str> = packages.collect();
+    format!("cargo build --release --locked --package noctule-cli {}", packages.join(" "))
 }
 
 /// Starts the builds and returns. What fails here runs again in the step that needs it, and is shown there.
@@ -73,8 +79,8 @@ fn follow(codes: ChildStdout) {
 
 /// Builds with this command line. If that is done ahead, this waits for it, and not for Cargo's lock, which the builds behind it take.
 pub fn build(line: &str) -> Result<(), String> {
-    let is_part = |(_, parts): &(_, Vec<&str>)| parts.contains(&line);
-    let place = builds().iter().position(is_part).filter(|_| GROUP.get().is_some());
+    let place =
+        builds().iter().position(|(_, steps)| steps.contains(&line)).filter(|_| GROUP.get().is_some());
     let Some(place) = place else { return shell::run(line) };
     let progress = PROGRESS.lock().unwrap_or_else(PoisonError::into_inner);
     let is_open = |progress: &mut Progress| progress.successes.len() <= place && !progress.has_ended;
@@ -97,4 +103,20 @@ pub fn raise() -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steps_build_for_release_is_one_line() {
+        let [(line, steps), _] = builds();
+        assert_eq!(
+            line,
+            "cargo build --release --locked --package noctule-cli --package noctule-ffi --package noctule-codegen \
+             --features noctule-codegen/command --package noctule-generated-example --package noctule-surgical-robot"
+        );
+        assert!(steps.contains(&programs::BUILD_RELEASE), "{steps:?}");
+    }
 }

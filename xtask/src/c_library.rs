@@ -14,7 +14,7 @@ const WARNINGS: &str = "-Wall -Wextra -Wpedantic -Wconversion -Werror -g";
 /// The library, and the generator that is installed with it.
 pub const BUILDS: [&str; 2] = [
     "cargo build --release --locked --package noctule-ffi",
-    "cargo build --release --locked --package noctule-codegen --features command",
+    "cargo build --release --locked --package noctule-codegen --features noctule-codegen/command",
 ];
 
 /// Builds the library and installs it: headers, libraries, CMake package, pkg-config file. The
