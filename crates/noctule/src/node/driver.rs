@@ -4,7 +4,7 @@
 //! inline. Publishers and subscribers do not need it for a sample to travel through shared memory.
 
 use std::io;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 use noctule_discovery::Via;
 use noctule_prrt::BATCH_LIMIT;
-use noctule_sys::datagram;
+use noctule_sys::datagram::{self, Arrival};
 use noctule_timebase::{Instant, Span};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
@@ -22,12 +22,12 @@ use super::changes::Seen;
 use super::command::Command;
 use super::directory::Received;
 use super::ports::CHANNELS;
-use super::receive::{SEGMENT_BATCH, handle_arrival};
 use super::receive_offload::DATAGRAM_BYTES_MAX;
 use super::reception::Reception;
 use super::same_host::{Connections, FIRST_TOKEN};
 use super::send::Effort;
 use super::socket_lease::{Duty, UNREAD_MAX};
+use super::state::State;
 use super::well_known_port::WellKnownPort;
 use crate::clock;
 use crate::key_file::KeyFile;
@@ -196,11 +196,8 @@ impl Driver {
             if shared.lead.is_away() {
                 break;
             }
-            let Ok(Some(arrival)) = shared.sockets.receive_own(&mut self.buffer) else { break };
-            let reception = Reception::of(&arrival, clock::now());
-            let joined_max = left.min(SEGMENT_BATCH);
-            let received = (&mut self.buffer, &arrival, reception);
-            left -= shared.handle_joined(&mut state, received, joined_max, || false);
+            let Some((taken, _)) = shared.take_joined(&mut state, &mut self.buffer, left) else { break };
+            left -= taken;
         }
         shared.work(Effort::All, |_, _| ());
         // A subscriber may have begun to read meanwhile.
@@ -347,6 +344,12 @@ impl Driver {
             hook.call(&notice);
         }
     }
+}
+
+/// Hands the datagram that `buffer` begins with to the state, as arrived now from `from`.
+fn handle_arrival(state: &mut State, buffer: &mut [u8], arrival: &Arrival, from: (SocketAddr, Via)) {
+    let length = arrival.length_bytes.min(buffer.len());
+    state.handle_datagram(&mut buffer[..length], from, Reception::of(arrival, clock::now()));
 }
 
 const _: () = assert!(CHANGES < FIRST_TOKEN);

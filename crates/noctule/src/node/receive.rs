@@ -19,7 +19,7 @@ use crate::clock::{self, Raw};
 use crate::deadline::span;
 
 /// Segments of one receive offload that are processed under one lock, a few microseconds each.
-pub(super) const SEGMENT_BATCH: usize = 16;
+const SEGMENT_BATCH: usize = 16;
 /// A thread that wakes so late is stalled.
 const STALLED: Span = Span::from_ms(3);
 
@@ -163,9 +163,24 @@ impl Shared {
         looks_round
     }
 
+    /// Receives a datagram of the own socket and hands it to the state with those that the kernel joined with it, `datagrams_max` at most. How many
+    /// those were, and whether it was word to look round; `None` if there is none.
+    pub(super) fn take_joined(
+        &self,
+        state: &mut State,
+        buffer: &mut Vec<u8>,
+        datagrams_max: usize,
+    ) -> Option<(usize, bool)> {
+        let arrival = self.sockets.receive_own(buffer).ok()??;
+        let reception = Reception::of(&arrival, clock::now());
+        let datagrams_max = datagrams_max.min(SEGMENT_BATCH);
+        let taken = self.handle_joined(state, (buffer, &arrival, reception), datagrams_max, || false);
+        Some((taken, arrival.length_bytes == 0))
+    }
+
     /// Hands a datagram of the own socket to the state, and those that the kernel joined with it until `is_done`, `datagrams_max` at most. How many
     /// those were.
-    pub(super) fn handle_joined(
+    fn handle_joined(
         &self,
         state: &mut State,
         (buffer, arrival, reception): (&mut Vec<u8>, &Arrival, Reception),
@@ -202,23 +217,11 @@ impl Shared {
 
     /// Receives what lies in the own socket, a batch at most. Whether word to look round was there, too.
     fn drain(&self, state: &mut State, buffer: &mut Vec<u8>) -> bool {
-        let mut looks_round = false;
-        for _ in 0..BATCH_LIMIT {
-            let Ok(Some(arrival)) = self.sockets.receive_own(buffer) else { break };
-            looks_round |= arrival.length_bytes == 0;
-            handle_arrival(state, buffer, &arrival, (arrival.from, Via::Unicast));
+        let (mut looks_round, mut left) = (false, BATCH_LIMIT);
+        while left > 0 {
+            let Some((taken, is_word)) = self.take_joined(state, buffer, left) else { break };
+            (looks_round, left) = (looks_round | is_word, left - taken);
         }
         looks_round
     }
-}
-
-/// Hands the datagram that `buffer` begins with to the state, as arrived now from `from`.
-pub(super) fn handle_arrival(
-    state: &mut State,
-    buffer: &mut [u8],
-    arrival: &Arrival,
-    from: (SocketAddr, Via),
-) {
-    let length = arrival.length_bytes.min(buffer.len());
-    state.handle_datagram(&mut buffer[..length], from, Reception::of(arrival, clock::now()));
 }
