@@ -39,6 +39,7 @@ pub(crate) struct Block {
     pub(crate) risk: f64,
     /// This host stalled meanwhile: what becomes of it says little of the channel.
     stalled: bool,
+    /// A datagram of it was declared lost.
     has_lost: bool,
     /// A datagram of it came too late.
     came_late: bool,
@@ -152,7 +153,7 @@ impl Block {
         self.stalled |= self.begin < until && from < self.deadline_at;
     }
 
-    /// Whether a datagram of it was declared lost.
+    /// Whether a datagram of it was.
     pub(crate) fn has_lost(&self) -> bool {
         self.has_lost
     }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use noctule_timebase::{Instant, Span};
 
-use spread::{Spread, part};
+use spread::{Spread, long_block};
 
 use crate::block::{Block, NEWS_BUNDLED};
 use crate::config::SAMPLE_OVERHEAD_BYTES;
@@ -240,8 +240,8 @@ impl DeadlineSender {
             PacketOutcome::Lost(_) => {
                 block.handle_loss(symbol, packet, now);
                 if block.spacing > Span::ZERO {
-                    let (part, now) = (part(block), stream.spread_now());
-                    stream.spread.handle_loss(part, now);
+                    let (block, context) = (long_block(block), stream.spread_context());
+                    stream.spread.handle_loss(block, context);
                 }
             }
         }

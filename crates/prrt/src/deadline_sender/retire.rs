@@ -2,7 +2,7 @@
 
 use noctule_timebase::{Instant, Span};
 
-use super::{DeadlineStream, ROUNDS_FOR_THE_FATE, cost, part};
+use super::{DeadlineStream, ROUNDS_FOR_THE_FATE, cost, spread::long_block};
 use crate::congestion::rate_limit::RateLimit;
 use crate::repair::share_of_target;
 use crate::stream::Local;
@@ -47,8 +47,8 @@ impl DeadlineStream {
             }
             self.counters.failed += samples;
             if block.spacing > Span::ZERO {
-                let (part, path) = (part(block), self.spread_now());
-                self.spread.handle_end(part, queue, path);
+                let (block, context) = (long_block(block), self.spread_context());
+                self.spread.handle_end(block, queue, context);
             }
             if !block.is_abandoned() && !block.is_excused() {
                 let allowed = self.bound.loss_target * f64::from(block.samples) / self.blocks_per_sample;

@@ -1,4 +1,4 @@
-//! How fast a long sample with a deadline leaves.
+//! Pacing of long samples with a deadline (RFC 9002, section 7.7): how fast one leaves.
 //!
 //! # Problem
 //!
@@ -50,9 +50,9 @@ const AT_CAPACITY: f64 = 0.98;
 pub(super) struct Spread {
     /// 0 before the first sample has arrived.
     bytes_per_s: f64,
-    /// The sample whose blocks end now, at what rate it left, and whether it was neither lossy nor queued so far.
+    /// The sample whose blocks end now, at what rate it was sent, and whether it was neither lossy nor queued so far.
     sequence: u64,
-    left_bytes_per_s: f64,
+    sent_bytes_per_s: f64,
     is_clean: bool,
     queue: Span,
     clean_in_a_row: u32,
@@ -65,7 +65,7 @@ pub(super) struct Spread {
 
 /// A block of a long sample.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct LongBlock {
     pub(super) sequence: u64,
     /// The rate at which it was to leave.
     pub(super) bytes_per_s: f64,
@@ -77,11 +77,11 @@ pub(super) struct Part {
 
 /// The stream and its path at the time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Now {
+pub(super) struct Context {
     /// The newest sample.
     pub(super) newest: u64,
-    /// So much the path carries, if that is known.
-    pub(super) capacity_bytes_per_s: Option<f64>,
+    /// The estimated capacity and a little more, if that is known.
+    pub(super) line_bytes_per_s: Option<f64>,
 }
 
 impl Spread {
@@ -89,7 +89,7 @@ impl Spread {
         Spread {
             bytes_per_s: 0.0,
             sequence: 0,
-            left_bytes_per_s: 0.0,
+            sent_bytes_per_s: 0.0,
             is_clean: false,
             queue: Span::ZERO,
             clean_in_a_row: 0,
@@ -101,49 +101,47 @@ impl Spread {
 
     /// The time over which a sample of so many bytes is to be spread that may take `longest`.
     pub(super) fn time(&self, bytes: usize, longest: Span) -> Span {
-        let at_rate_ns = bytes as f64 / self.bytes_per_s * 1e9;
-        if at_rate_ns < longest.ns() as f64 { Span::from_ns(at_rate_ns as i64) } else { longest }
+        time_at(self.bytes_per_s, bytes).min(longest)
     }
 
     /// A datagram of a block was lost.
-    pub(super) fn handle_loss(&mut self, block: Part, now: Now) {
+    pub(super) fn handle_loss(&mut self, block: LongBlock, context: Context) {
         // Those that are older left before the rate was lowered last.
         if block.sequence > self.lowered_after && !block.has_stalled {
-            self.fall(block.bytes_per_s, now.capacity_bytes_per_s);
-            self.lowered_after = now.newest;
+            self.fall(block.bytes_per_s, context.line_bytes_per_s);
+            self.lowered_after = context.newest;
         }
     }
 
     /// A block of a long sample has ended; round trips are longer than the shortest by `queue`.
-    pub(super) fn handle_end(&mut self, block: Part, queue: Span, now: Now) {
+    pub(super) fn handle_end(&mut self, block: LongBlock, queue: Span, context: Context) {
         if block.sequence != self.sequence {
-            if self.is_clean && self.left_bytes_per_s > AS_FAST * self.bytes_per_s {
+            if self.is_clean && self.sent_bytes_per_s > AS_FAST * self.bytes_per_s {
                 self.count_clean();
-                self.rise(now.capacity_bytes_per_s);
+                self.rise(context.line_bytes_per_s);
             }
-            (self.sequence, self.left_bytes_per_s) = (block.sequence, block.bytes_per_s);
+            (self.sequence, self.sent_bytes_per_s) = (block.sequence, block.bytes_per_s);
             (self.is_clean, self.queue) = (true, Span::ZERO);
         }
         self.queue = self.queue.max(queue);
         if block.is_lossy || queue > QUEUE_MOST {
             self.is_clean = false;
-            self.handle_loss(block, now);
+            self.handle_loss(block, context);
         }
     }
 
-    fn rise(&mut self, capacity_bytes_per_s: Option<f64>) {
+    fn rise(&mut self, line_bytes_per_s: Option<f64>) {
         if self.rest > 0 {
             self.rest -= 1;
             return;
         }
-        let (left, capacity_bytes_per_s) =
-            (self.left_bytes_per_s, capacity_bytes_per_s.unwrap_or(f64::INFINITY));
-        if left * GROWTH < capacity_bytes_per_s {
-            self.bytes_per_s = left * GROWTH;
-        } else if left < capacity_bytes_per_s * AT_CAPACITY {
-            (self.bytes_per_s, self.rest) = (capacity_bytes_per_s, self.next_rest);
+        let (sent, line_bytes_per_s) = (self.sent_bytes_per_s, line_bytes_per_s.unwrap_or(f64::INFINITY));
+        if sent * GROWTH < line_bytes_per_s {
+            self.bytes_per_s = sent * GROWTH;
+        } else if sent < line_bytes_per_s * AT_CAPACITY {
+            (self.bytes_per_s, self.rest) = (line_bytes_per_s, self.next_rest);
         } else if self.queue < QUEUE_OF_THE_LINE {
-            self.bytes_per_s = left * GROWTH_BEYOND;
+            self.bytes_per_s = sent * GROWTH_BEYOND;
         }
         self.bytes_per_s = self.bytes_per_s.min(BYTES_PER_S_MAX);
     }
@@ -155,19 +153,19 @@ impl Spread {
         }
     }
 
-    fn fall(&mut self, left: f64, capacity_bytes_per_s: Option<f64>) {
+    fn fall(&mut self, sent: f64, line_bytes_per_s: Option<f64>) {
         // No lower than the estimated capacity, if it was beyond.
-        let least = capacity_bytes_per_s.filter(|capacity| left > *capacity).unwrap_or(0.0);
-        self.bytes_per_s = (left / GROWTH).max(least).min(self.bytes_per_s);
+        let least = line_bytes_per_s.filter(|capacity| sent > *capacity).unwrap_or(0.0);
+        self.bytes_per_s = (sent / GROWTH).max(least).min(self.bytes_per_s);
         (self.rest, self.next_rest) = (self.next_rest, (self.next_rest * 2).min(REST.1));
         self.clean_in_a_row = 0;
     }
 }
 
 impl DeadlineStream {
-    /// Time between the datagrams of a long sample: it is spread over what its deadline and the next sample leave,
-    /// so that it does not fill the queues of the path at once; a round trip is kept for repairs. But not faster than the
-    /// path takes it, if that can still be in time.
+    /// Time between the datagrams of a long sample. It is spread over what its deadline and the next sample leave, a round trip
+    /// for repairs aside, or what the line takes for it if that is more and can still be in time; over less once the path has shown that it
+    /// carries more.
     pub(super) fn spacing(
         &self,
         fragments: usize,
@@ -183,16 +181,15 @@ impl DeadlineStream {
         let latest = until_deadline - until_deadline / LATE_PARTS;
         let long = latest.min(until_deadline - self.round).min(interval - interval / 8);
         let bytes = bytes + fragments * HEADER_BYTES;
-        let on_the_line = self.line_bytes_per_s().map_or(Span::ZERO, |line_bytes_per_s| {
-            Span::from_ns((bytes as f64 / line_bytes_per_s * 1e9) as i64)
-        });
+        let on_the_line = self.line_bytes_per_s().map_or(Span::ZERO, |rate| time_at(rate, bytes));
         let longest = long.max(Span::ZERO).max(on_the_line.min(until_deadline));
         self.spread.time(bytes, longest) / fragments as i64
     }
 
-    pub(super) fn spread_now(&self) -> Now {
+    /// What the spread has to know when something becomes of a block.
+    pub(super) fn spread_context(&self) -> Context {
         let newest = self.blocks.back().map_or(0, |block| block.sequence);
-        Now { newest, capacity_bytes_per_s: self.line_bytes_per_s() }
+        Context { newest, line_bytes_per_s: self.line_bytes_per_s() }
     }
 
     /// The rate that the path carries, and a little more, if it is known.
@@ -201,10 +198,16 @@ impl DeadlineStream {
     }
 }
 
+/// How long so many bytes take at a rate; for ever at 0.
+fn time_at(bytes_per_s: f64, bytes: usize) -> Span {
+    // A cast saturates.
+    Span::from_ns((bytes as f64 / bytes_per_s * 1e9) as i64)
+}
+
 /// A block of a long sample, as far as its spread is concerned.
-pub(super) fn part(block: &Block) -> Part {
+pub(super) fn long_block(block: &Block) -> LongBlock {
     let time = block.spacing * i64::from(block.symbols());
-    Part {
+    LongBlock {
         sequence: block.sequence,
         bytes_per_s: block.bytes() as f64 / time.as_s_f64(),
         is_lossy: block.is_abandoned() || block.has_lost(),
@@ -221,13 +224,13 @@ mod tests {
     const LONGEST: Span = Span::from_ms(100);
 
     /// Sends a sample over a line of so many bytes a second and gives the time it was spread over; its queue at the end is what the line had not taken.
-    fn send(spread: &mut Spread, sequence: u64, line: f64, capacity_bytes_per_s: Option<f64>) -> Span {
+    fn send(spread: &mut Spread, sequence: u64, line: f64, line_bytes_per_s: Option<f64>) -> Span {
         let time = spread.time(BYTES, LONGEST);
         let bytes_per_s = BYTES as f64 / time.as_s_f64();
         let behind_s = (BYTES as f64 / line - time.as_s_f64()).max(0.0);
-        let part = Part { sequence, bytes_per_s, is_lossy: false, has_stalled: false };
-        let now = Now { newest: sequence, capacity_bytes_per_s };
-        spread.handle_end(part, Span::from_ns((behind_s * 1e9) as i64), now);
+        let block = LongBlock { sequence, bytes_per_s, is_lossy: false, has_stalled: false };
+        let context = Context { newest: sequence, line_bytes_per_s };
+        spread.handle_end(block, Span::from_ns((behind_s * 1e9) as i64), context);
         time
     }
 
@@ -271,12 +274,13 @@ mod tests {
         let mut spread = Spread::new();
         (1..=5).for_each(|sequence| _ = send(&mut spread, sequence, 1e9, None));
         let before = spread.time(BYTES, LONGEST);
-        let lost = |sequence, has_stalled| Part { sequence, bytes_per_s: 80e6, is_lossy: true, has_stalled };
-        let now = Now { newest: 8, capacity_bytes_per_s: None };
-        spread.handle_loss(lost(6, true), now);
+        let lost =
+            |sequence, has_stalled| LongBlock { sequence, bytes_per_s: 80e6, is_lossy: true, has_stalled };
+        let context = Context { newest: 8, line_bytes_per_s: None };
+        spread.handle_loss(lost(6, true), context);
         assert_eq!(spread.time(BYTES, LONGEST), before);
         for sequence in 6..=8 {
-            spread.handle_loss(lost(sequence, false), now);
+            spread.handle_loss(lost(sequence, false), context);
         }
         assert_eq!(spread.time(BYTES, LONGEST), Span::from_ms(25));
     }
