@@ -39,7 +39,7 @@ fuzz_target!(|bytes: &[u8]| {
         let (body, tail) = tail.split_at(usize::from(*length).min(tail.len()));
         rest = tail;
         // Every other one has a short header, which is understood after a long one.
-        let mut datagram = if length % 2 == 0 { b"NCTM\x03".to_vec() } else { vec![0x80] };
+        let mut datagram = if length % 2 == 0 { b"NCTM\x04".to_vec() } else { vec![0x80] };
         datagram.extend_from_slice(body);
         let reference = Reference { packet: 40, clock_ns: now.ns(), own_packet: 40 };
         if let Ok(decoded) = Datagram::decode(&datagram, &reference) {

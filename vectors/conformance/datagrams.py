@@ -156,6 +156,11 @@ class Reader:
                 require(byte or shift == 7, "longer than needed")
                 return value
 
+    def bytes(self, size):
+        require(self.at + size <= len(self.data), "ends early")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
     def rest(self):
         start, self.at = self.at, len(self.data)
         return self.data[start:]
@@ -171,7 +176,7 @@ class Near:
 
 
 def long_header(content, mine, yours, session, clock, next_packet):
-    return b"NCTM" + struct.pack("<BBHHIqQ", 3, content, mine, yours, session, clock, next_packet)
+    return b"NCTM" + struct.pack("<BBHHIqQ", 4, content, mine, yours, session, clock, next_packet)
 
 
 def short_header(content, yours):
@@ -182,7 +187,7 @@ def parse_header(data):
     if data[0] >= 128:
         require(data[0] > 128)
         return {"content": data[0] & 127, "link": struct.unpack_from("<H", data, 1)[0]}, data[3:]
-    require(data[:5] == b"NCTM\3" and len(data) >= 30)
+    require(data[:5] == b"NCTM\4" and len(data) >= 30)
     values = struct.unpack_from("<BHHIqQ", data, 5)
     require(values[0] < 128 and values[1] != 0)
     return dict(zip("content mine yours session clock next".split(), values)), data[30:]
@@ -209,6 +214,9 @@ def parse_body(content, data, near):
     elif load == PROBE:
         found["packet"] = nearest(reader.integer(3), 24, near.packet)
         require(not any(reader.rest()))
+    elif load == FLOW and low == 2:
+        found["samples"] = parse_samples(reader, near)
+        found["packet"] = found["samples"][0]["packet"]
     elif load == FLOW:
         found |= {"is_question": low & 1, "writer": reader.varint(), "position": reader.varint()}
     require(reader.at == len(data), "bytes left over")
@@ -265,6 +273,23 @@ def parse_numbers(reader, found, near):
     found["position"] = (found["sequence"] - ahead) % 2**64
     require(behind <= found["position"] < 2**64 - 1)
     found["lowest"] = found["position"] - behind
+
+
+def parse_samples(reader, near):
+    """Several reliable samples, each as if it had come by itself."""
+    first = {"load": RELIABLE}
+    parse_sample(reader, first, 0, near)
+    parse_numbers(reader, first, near)
+    samples, source = [], first["source"]
+    while reader.at < len(reader.data):
+        if samples:
+            step = reader.varint()
+            source += -(step + 1 >> 1) if step & 1 else step >> 1
+        place, length = len(samples), reader.varint()
+        numbers = {"sequence": first["sequence"] + place, "position": first["position"] + place, "source": source}
+        samples.append(first | numbers | {"fragment": reader.bytes(length)})
+    require(2 <= len(samples) <= 64)
+    return samples
 
 
 def parse_place(reader, found, near):

@@ -263,6 +263,9 @@ class Node:
             self.note_packet(remote, found["packet"], t)
         if found["load"] in (BEST_EFFORT, RELIABLE, DEADLINE, DEADLINE_ALONE):
             self.handle_sample(remote, found)
+        elif "samples" in found:
+            for sample in found["samples"]:
+                self.handle_sample(remote, sample)
         elif found["load"] == FLOW and found["is_question"]:
             self.send_limit(remote, found["writer"])
         if is_long and not remote.is_mine_known:

@@ -28,7 +28,7 @@ fn next(random: &mut u64) -> u64 {
 
 /// Noise in turn with what begins like ours: of discovery, of a link, of the clock exchange.
 fn garbage(random: &mut u64) -> Vec<u8> {
-    const BEGINNINGS: [&[u8]; 5] = [b"", b"NCTD\x01", b"NCTM\x03\x08", b"NCTS\x01\x02", b"\x90\x01\0"];
+    const BEGINNINGS: [&[u8]; 5] = [b"", b"NCTD\x01", b"NCTM\x04\x08", b"NCTS\x01\x02", b"\x90\x01\0"];
     let length = (next(random) % 1400) as usize;
     let mut bytes: Vec<u8> = (0..length).map(|_| next(random) as u8).collect();
     let beginning = BEGINNINGS[next(random) as usize % BEGINNINGS.len()];

@@ -199,6 +199,12 @@ impl Stream {
         (self.unsent.0 < self.next_position && self.is_within_limit(self.unsent.0)).then_some(self.unsent)
     }
 
+    /// Samples that have not begun to be sent and that the reader takes.
+    pub(crate) fn unsent_in_limit(&self) -> usize {
+        let end = self.limit.map_or(self.next_position, |limit| limit.min(self.next_position));
+        end.saturating_sub(self.unsent.0) as usize
+    }
+
     /// Whether the reader takes what is at a position, as far as is known.
     pub(crate) fn is_within_limit(&self, position: u64) -> bool {
         self.limit.is_none_or(|limit| position < limit)

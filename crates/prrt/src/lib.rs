@@ -80,6 +80,6 @@ pub use wire::Malformed;
 pub mod datagram {
     pub use crate::wire::{
         Blocked, Datagram, Feedback, Fragment, Head, Limit, Load, Marks, Numbers, Opening, Parity, Place,
-        Probe, Reference, Service, has_deadline, is_short,
+        Probe, Reference, SAMPLES_MAX, Samples, Service, has_deadline, is_short,
     };
 }

@@ -31,6 +31,13 @@ const ACK_SOON_PARTS: i64 = 64;
 /// an address must gain nothing. What is left over may be saved up to the limit.
 const FEEDBACK_SHARE: usize = 3;
 const FEEDBACK_SAVED_LIMIT_BYTES: usize = 64 << 10;
+/// A numbered datagram that arrived.
+struct Received {
+    packet: u64,
+    is_taken: bool,
+    ack_delay: Option<Span>,
+}
+
 /// Everything between this node and one other, while both live.
 #[derive(Debug)]
 pub struct Link {
@@ -197,13 +204,36 @@ impl Link {
         if let Some(feedback) = &datagram.feedback {
             self.handle_feedback(feedback, arrival);
         }
-        let Some(load) = &datagram.load else { return Ok(()) };
+        let outcome = match &datagram.load {
+            None => None,
+            Some(Load::Samples(samples)) => {
+                let each = samples.fragments().map(Load::Fragment);
+                let outcomes = each.map(|load| self.handle_noted(&load, arrival, deliver));
+                // They have one packet number: it is refused if one of them is.
+                outcomes
+                    .flatten()
+                    .reduce(|all, next| Received { is_taken: all.is_taken && next.is_taken, ..all })
+            }
+            Some(load) => self.handle_noted(load, arrival, deliver),
+        };
+        if let Some(Received { packet, is_taken, ack_delay }) = outcome {
+            self.ack_state.record(packet, is_taken, ack_delay, arrival);
+        }
+        Ok(())
+    }
+
+    fn handle_noted(
+        &mut self,
+        load: &Load<'_>,
+        arrival: Arrival,
+        deliver: &mut dyn FnMut(Delivered<'_>),
+    ) -> Option<Received> {
         let before = self.counters.note_received(load);
-        self.handle_load(load, arrival, deliver);
+        let outcome = self.handle_load(load, arrival, deliver);
         if let Some(before) = before {
             self.counters.note_discarded(load, &before);
         }
-        Ok(())
+        outcome
     }
 
     fn handle_feedback(&mut self, feedback: &wire::Feedback, arrival: Arrival) {
@@ -215,18 +245,26 @@ impl Link {
         }
     }
 
-    /// Passes on what a datagram carries, and remembers its packet number for the next feedback.
+    /// Passes on what a datagram carries. Gives what the next feedback says of it, if it is numbered.
     fn handle_load(
         &mut self,
-        load: &wire::Load<'_>,
+        load: &Load<'_>,
         arrival: Arrival,
         deliver: &mut dyn FnMut(Delivered<'_>),
-    ) {
+    ) -> Option<Received> {
         let mut sink = Sink { counters: &mut self.counters, deliver };
-        let (packet, taken, ack_delay) = match load {
+        let (packet, is_taken, ack_delay) = match load {
             Load::Probe(probe) => (probe.packet, true, None),
-            Load::Limit(limit) => return self.sending.handle_limit(*limit),
-            Load::Blocked(blocked) => return self.receiving.handle_blocked(*blocked, &mut sink),
+            Load::Limit(limit) => {
+                self.sending.handle_limit(*limit);
+                return None;
+            }
+            Load::Blocked(blocked) => {
+                self.receiving.handle_blocked(*blocked, &mut sink);
+                return None;
+            }
+            // They are handled one by one.
+            Load::Samples(_) => return None,
             Load::Parity(parity) => {
                 let room = self.receiving.room();
                 let deadline = self.deadline_receiver.handle_parity(parity, arrival, (room, &mut sink));
@@ -235,7 +273,7 @@ impl Link {
             Load::Fragment(fragment) => match fragment.service {
                 Service::BestEffort => {
                     self.receiving.handle_fragment(fragment, &mut sink);
-                    return;
+                    return None;
                 }
                 Service::Reliable(numbers) => {
                     (numbers.packet, self.receiving.handle_fragment(fragment, &mut sink), None)
@@ -249,7 +287,7 @@ impl Link {
                 }
             },
         };
-        self.ack_state.record(packet, taken, ack_delay, arrival);
+        Some(Received { packet, is_taken, ack_delay })
     }
 
     /// Processes a fragment of an expected stream that came another way, such as to a [`group`](crate::group); `is_repaired` if

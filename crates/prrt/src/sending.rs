@@ -21,9 +21,14 @@ use crate::sent_packets::{Carried, Kind, PacketOutcome, SentPackets};
 use crate::stream::{Arrival, Class, Ecn, Local, Outgoing, StreamId};
 use crate::trace::{self, Event, GivenUp, LossRule, Part, Record, Sending as Purpose};
 use crate::wire::{
-    Blocked, Datagram, FRAGMENTS_MAX, Feedback, Fragment, HEADER_BYTES_MAX, Head, Limit, Load, Numbers,
-    Probe, Service, fragment_range,
+    Blocked, Body, Datagram, FRAGMENTS_MAX, Feedback, Fragment, HEADER_BYTES_MAX, Head, Limit, Load, Numbers,
+    Probe, Samples, Service, fragment_range,
 };
+
+mod coalescing;
+mod gathering;
+
+use gathering::Gathering;
 
 /// Why a sample was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,6 +91,9 @@ pub(crate) struct Sending {
     sent_packets: SentPackets,
     /// Something reliable waits for its turn in time or for the window.
     paced: bool,
+    gathering: Gathering,
+    /// Kept from one datagram with several samples to the next.
+    body: Body,
     /// Kept from one parity symbol to the next.
     parity: Vec<u8>,
     /// Samples of each writer given up or refused since [`poll_given_up`](Sending::poll_given_up) named it.
@@ -107,6 +115,8 @@ impl Sending {
             bound: DeadlineSender::new(),
             sent_packets,
             paced: false,
+            gathering: Gathering::default(),
+            body: Body::default(),
             parity: Vec::new(),
             given_up: BTreeMap::new(),
         }
@@ -154,7 +164,15 @@ impl Sending {
         stream.reliable = sample.class == Class::Reliable;
         let queued = Queued::new(sample, shared, self.fragment_bytes_max);
         self.queue_bytes += queued.cost();
+        let is_small = stream.reliable && queued.count == 1;
         stream.push(queued);
+        if is_small {
+            let waiting = (stream.waiting(), sample.depth as usize);
+            let is_alone = self.turns.is_empty();
+            self.gathering.handle_queued(sample.payload.len(), waiting, is_alone, now);
+        } else {
+            self.gathering.end();
+        }
         if !stream.has_turn {
             stream.has_turn = true;
             self.turns.push_back(sample.writer);
@@ -281,8 +299,8 @@ impl Sending {
         let known =
             sent_packets.handle_feedback(feedback, (arrival.came, now), &mut |outcome, packet, carried| {
                 counters.lost_packets += u64::from(matches!(outcome, PacketOutcome::Lost(_)));
-                counters.note(|| {
-                    let part = part(streams, bound, carried);
+                counters.note_each(carried.each(), |each| {
+                    let part = part(streams, bound, each);
                     match outcome {
                         PacketOutcome::Arrived => Event::Acknowledged { packet, part },
                         PacketOutcome::Refused => Event::Refused { packet, part },
@@ -291,15 +309,19 @@ impl Sending {
                 });
                 match outcome {
                     _ if carried.kind == Kind::Symbol => bound.settle(outcome, packet, carried, now),
-                    PacketOutcome::Arrived => *queue_bytes -= arrived(streams, carried),
-                    PacketOutcome::Refused => {
-                        if let Some(stream) = streams.get_mut(&carried.writer) {
-                            stream.refused(carried.position);
-                        }
-                        let at = resting.partition_point(|(other, _)| *other <= now + REST);
-                        resting.insert(at, (now + REST, carried));
+                    PacketOutcome::Arrived => {
+                        *queue_bytes -= carried.each().map(|each| arrived(streams, each)).sum::<usize>();
                     }
-                    PacketOutcome::Lost(_) => lost.push_back(carried),
+                    PacketOutcome::Refused => {
+                        for each in carried.each() {
+                            if let Some(stream) = streams.get_mut(&each.writer) {
+                                stream.refused(each.position);
+                            }
+                            let at = resting.partition_point(|(other, _)| *other <= now + REST);
+                            resting.insert(at, (now + REST, each));
+                        }
+                    }
+                    PacketOutcome::Lost(_) => lost.extend(carried.each()),
                 }
             });
         counters.impossible_feedback += u64::from(known.is_none());
@@ -322,8 +344,9 @@ impl Sending {
         let passed = sent_packets.handle_timeout(now, &mut |_, packet, carried| {
             counters.lost_packets += 1;
             let rule = LossRule::Timeout;
-            counters.note(|| Event::Lost { packet, part: part(streams, bound, carried), rule });
-            lost.push_back(carried);
+            let lose = |each| Event::Lost { packet, part: part(streams, bound, each), rule };
+            counters.note_each(carried.each(), lose);
+            lost.extend(carried.each());
         });
         counters.timeouts += u64::from(passed);
         while self.resting.front().is_some_and(|(until, _)| *until <= now) {
@@ -385,7 +408,7 @@ impl Sending {
     /// work than looking.
     pub(crate) fn has_nothing(&mut self, now: Instant<Local>) -> bool {
         let has_nothing = self.lost.is_empty()
-            && self.turns.is_empty()
+            && (self.turns.is_empty() || self.gathering.is_on(now))
             && self.bound.is_empty()
             && self.path_mtu().timeout().is_none_or(|at| now < at);
         self.paced &= !has_nothing;
@@ -408,7 +431,8 @@ impl Sending {
             let (packet, bytes) = (Some(self.sent_packets.next_number()), (out.len() - before) as u64);
             let why = next.purpose();
             counters.note(|| Event::Sent { packet, part: self.bound.part(next.carried), bytes, why });
-            self.lost.extend(self.sent_packets.sent(next.carried, out.len() - before, now));
+            let forgotten = self.sent_packets.sent(next.carried, out.len() - before, now);
+            self.lost.extend(forgotten.into_iter().flat_map(Carried::each));
             return true;
         }
         let packet = self.sent_packets.next_number();
@@ -424,6 +448,9 @@ impl Sending {
             while self.lost.front().is_some_and(|carried| !is_held_back(carried.kind)) {
                 let Some(carried) = self.lost.pop_front() else { break };
                 if self.is_wanted(carried) {
+                    let in_a_row = self.lost_in_a_row(carried);
+                    let carried = self.coalesce(carried, in_a_row, piggyback.clock_ns);
+                    self.lost.drain(..carried.each().count() - 1);
                     counters.repeated += 1;
                     let before = out.len();
                     self.transmit(carried, now, piggyback, out);
@@ -432,6 +459,10 @@ impl Sending {
                 }
             }
         }
+        if self.gathering.is_on(now) {
+            return false;
+        }
+        self.gathering.end();
         for _ in 0..self.turns.len() {
             let Some(writer) = self.turns.pop_front() else { break };
             let Some(stream) = self.streams.get_mut(&writer) else { continue };
@@ -451,11 +482,15 @@ impl Sending {
                 self.paced = true;
                 continue;
             }
+            let unsent = stream.unsent_in_limit();
             let carried = Carried { writer, position, index, kind: Kind::Fragment { count } };
+            let carried = self.coalesce(carried, unsent, piggyback.clock_ns);
             let before = out.len();
             self.transmit(carried, now, piggyback, out);
             self.note_sent(carried, Purpose::First, out.len() - before, counters);
-            self.queue_bytes -= self.streams.get_mut(&writer).map_or(0, Stream::advance);
+            for _ in carried.each() {
+                self.queue_bytes -= self.streams.get_mut(&writer).map_or(0, Stream::advance);
+            }
             return true;
         }
         false
@@ -473,6 +508,7 @@ impl Sending {
             .chain(self.bound.timeout())
             .chain(self.waiting.timeout())
             .chain(self.path_mtu().timeout())
+            .chain(self.gathering.until().filter(|_| !self.turns.is_empty()))
             .min()
     }
 
@@ -523,11 +559,12 @@ impl Sending {
 
     /// Notes that a fragment without a deadline was sent in a datagram of so many bytes.
     fn note_sent(&self, carried: Carried, why: Purpose, bytes: usize, counters: &mut Record) {
-        counters.note(|| {
-            let is_reliable = self.streams.get(&carried.writer).is_some_and(|stream| stream.reliable);
+        counters.note_each(carried.each(), |each| {
+            let is_reliable = self.streams.get(&each.writer).is_some_and(|stream| stream.reliable);
             let packet = is_reliable.then(|| self.sent_packets.next_number().saturating_sub(1));
-            let part = part(&self.streams, &self.bound, carried);
-            Event::Sent { packet, part, bytes: bytes as u64, why }
+            let part = part(&self.streams, &self.bound, each);
+            let bytes = if each.position == carried.position { bytes as u64 } else { 0 };
+            Event::Sent { packet, part, bytes, why }
         });
     }
 
@@ -545,7 +582,8 @@ impl Sending {
         // What fills it is zeros.
         out.resize(before + bytes, 0);
         let carried = Carried { writer: StreamId(0), position: 0, index: 0, kind: Kind::Probe };
-        self.lost.extend(self.sent_packets.sent(carried, bytes, now));
+        let forgotten = self.sent_packets.sent(carried, bytes, now);
+        self.lost.extend(forgotten.into_iter().flat_map(Carried::each));
     }
 
     fn transmit(
@@ -563,18 +601,27 @@ impl Sending {
             // Every sample held costs more than a byte, so there are never 2^32.
             behind: (carried.position - stream.first_position()) as u32,
         };
-        let fragment = Fragment {
-            writer: carried.writer,
-            total_bytes: sample.total_bytes() as u32,
-            sequence: sample.sequence,
-            origin: sample.origin,
-            index: carried.index,
-            count: sample.count,
-            service: if stream.reliable { Service::Reliable(numbers) } else { Service::BestEffort },
-            payload: &sample.payload()[fragment_range(sample.total_bytes(), sample.count, carried.index)],
+        let load = match carried.kind {
+            Kind::Samples { .. } => Load::Samples(Samples {
+                writer: carried.writer,
+                numbers,
+                sequence: sample.sequence,
+                source_time_ns: sample.origin.source_time_ns,
+                body: self.body.bytes(),
+            }),
+            _ => Load::Fragment(Fragment {
+                writer: carried.writer,
+                total_bytes: sample.total_bytes() as u32,
+                sequence: sample.sequence,
+                origin: sample.origin,
+                index: carried.index,
+                count: sample.count,
+                service: if stream.reliable { Service::Reliable(numbers) } else { Service::BestEffort },
+                payload: &sample.payload()[fragment_range(sample.total_bytes(), sample.count, carried.index)],
+            }),
         };
         let before = out.len();
-        piggyback.encode(Some(Load::Fragment(fragment)), out);
+        piggyback.encode(Some(load), out);
         if stream.reliable {
             // There was room for it, so nothing was forgotten.
             self.sent_packets.sent(carried, out.len() - before, now);

@@ -63,6 +63,8 @@ pub(crate) struct Carried {
 pub(crate) enum Kind {
     /// A fragment of a reliable sample that was cut into so many.
     Fragment { count: u16 },
+    /// So many reliable samples, whole, the first of them at `position`.
+    Samples { count: u16 },
     /// With a deadline: `position` is a block and `index` a symbol.
     Symbol,
     /// Of the path: it carries nothing, and its loss teaches nothing but that.
@@ -70,8 +72,18 @@ pub(crate) enum Kind {
 }
 
 impl Carried {
-    fn is_fragment(&self) -> bool {
-        matches!(self.kind, Kind::Fragment { .. })
+    fn is_reliable(&self) -> bool {
+        matches!(self.kind, Kind::Fragment { .. } | Kind::Samples { .. })
+    }
+
+    /// Several samples one by one; anything else is itself.
+    pub(crate) fn each(self) -> impl Iterator<Item = Carried> {
+        let (count, kind) = match self.kind {
+            Kind::Samples { count } => (count, Kind::Fragment { count: 1 }),
+            kind => (1, kind),
+        };
+        let first = self.position;
+        (0..count).map(move |place| Carried { position: first + u64::from(place), kind, ..self })
     }
 }
 
@@ -194,6 +206,12 @@ impl SentPackets {
         self.has_room().then(|| self.window.ready_at())
     }
 
+    /// How many samples of so many bytes the window takes.
+    pub(crate) fn samples_in_window(&self, sample_bytes: usize) -> usize {
+        let room_bytes = self.window.with_waits(self.waits).saturating_sub(self.in_flight_bytes);
+        room_bytes / SentPackets::cost(sample_bytes)
+    }
+
     fn has_room(&self) -> bool {
         let fits = self.in_flight_bytes + self.limits.packet_bytes <= self.window.with_waits(self.waits);
         let remembered = self.packets.len() < PACKETS_LIMIT
@@ -220,15 +238,20 @@ impl SentPackets {
         {
             self.first += 1;
             self.recorded = self.recorded.max(self.first);
-            if packet.state == State::InFlight && packet.carried.is_fragment() {
+            if packet.state == State::InFlight && packet.carried.is_reliable() {
                 self.in_flight_bytes -= packet.cost_bytes;
                 forgotten = Some(packet.carried);
             }
         }
-        let (cost_bytes, sent_before) =
-            (if carried.is_fragment() { SentPackets::cost(bytes) } else { 0 }, self.pace.total_bytes());
+        // As if each of several samples had left by itself: datagrams that are longer do not make a window wider.
+        let cost_bytes = match carried.kind {
+            Kind::Fragment { .. } => SentPackets::cost(bytes),
+            Kind::Samples { count } => bytes + usize::from(count) * PACKET_OVERHEAD_BYTES,
+            Kind::Symbol | Kind::Probe => 0,
+        };
+        let sent_before = self.pace.total_bytes();
         match carried.kind {
-            Kind::Fragment { .. } => self.window.sent(cost_bytes, now),
+            Kind::Fragment { .. } | Kind::Samples { .. } => self.window.sent(cost_bytes, now),
             Kind::Symbol => self.pace.sent(bytes, now),
             Kind::Probe => {}
         }
@@ -281,7 +304,7 @@ impl SentPackets {
                 let is_after = number >= self.window.decreased_at();
                 arrived.cost_bytes += if is_after { packet.cost_bytes } else { 0 };
             }
-            if packet.carried.is_fragment() {
+            if packet.carried.is_reliable() {
                 arrived.datagram_bytes += packet.bytes;
                 arrived.packets += u32::from(number >= self.window.decreased_at());
             } else {
@@ -347,7 +370,7 @@ impl SentPackets {
         // One that merely took long has not been overtaken.
         let was_overtaken = number < self.newest_arrived;
         self.later = (self.later + u64::from(was_overtaken)).min(PACKET_THRESHOLD);
-        if packet.carried.is_fragment() {
+        if packet.carried.is_reliable() {
             self.window.spurious(number);
         }
         if let Some(RoundTrip { smoothed, .. }) = self.round_trip.filter(|_| was_overtaken) {
@@ -405,7 +428,7 @@ impl SentPackets {
             if packet.sent_at > earliest {
                 break;
             }
-            if packet.state == State::InFlight && packet.carried.is_fragment() {
+            if packet.state == State::InFlight && packet.carried.is_reliable() {
                 packet.state = State::Lost;
                 self.in_flight_bytes -= packet.cost_bytes;
                 self.path_mtu.lost((number, packet.bytes), packet.sent_at, round_trip, now);

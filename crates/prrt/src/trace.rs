@@ -430,6 +430,14 @@ impl Record {
         self.log.note(event);
     }
 
+    /// Notes an event of each sample that a packet carries.
+    #[inline]
+    pub(crate) fn note_each<T>(&mut self, samples: impl Iterator<Item = T>, event: impl Fn(T) -> Event) {
+        if self.log.is_on() {
+            samples.for_each(|sample| self.log.note(|| event(sample)));
+        }
+    }
+
     pub(crate) fn poll(&mut self) -> Option<(Instant<Local>, Event)> {
         self.log.poll()
     }
@@ -473,7 +481,8 @@ impl Record {
 /// That a datagram with this load arrived; `None` of what carries nothing of a sample.
 fn received(load: &Load<'_>) -> Option<Event> {
     let fragment = match load {
-        Load::Probe(_) | Load::Limit(_) | Load::Blocked(_) => return None,
+        // Several samples are noted one by one.
+        Load::Probe(_) | Load::Limit(_) | Load::Blocked(_) | Load::Samples(_) => return None,
         Load::Parity(parity) => {
             let part = Part { writer: parity.writer, sequence: None, part: parity.place.symbol.into() };
             return Some(Event::Received { packet: Some(parity.place.packet), part, why: Sending::Parity });

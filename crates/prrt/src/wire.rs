@@ -12,11 +12,14 @@ mod feedback;
 mod fields;
 mod flow;
 mod head;
+mod samples;
 
 pub(crate) use feedback::FEEDBACK_BYTES_MAX;
 pub use feedback::{Feedback, Marks};
 pub use flow::{Blocked, Limit};
 pub use head::{Head, Opening, Reference, is_short};
+pub(crate) use samples::Body;
+pub use samples::{SAMPLES_MAX, Samples};
 
 /// The most bytes in front of a payload, feedback not counted: it is sent with a fragment only where there is room.
 pub(crate) const HEADER_BYTES_MAX: usize = head::LONG_BYTES + 5 + TAGS_BYTES_MAX + NUMBERS_BYTES_MAX;
@@ -50,6 +53,8 @@ const FLOW: u8 = 7 << 3;
 const LOAD: u8 = 7 << 3;
 /// Of flow control: the writer asks.
 const ASKS: u8 = 1;
+/// In place of flow control.
+const SAMPLES: u8 = 2;
 const FEEDBACK: u8 = 64;
 /// In a byte with seven other bits, or above the number of a block.
 const ACK_SOON: u8 = 128;
@@ -76,6 +81,8 @@ pub struct Datagram<'a> {
 pub enum Load<'a> {
     /// A sample, or a fragment of one.
     Fragment(Fragment<'a>),
+    /// Several reliable samples.
+    Samples(Samples<'a>),
     /// A repair symbol: it repairs any of several that is lost.
     Parity(Parity<'a>),
     /// Nothing: the datagram is sent for its length.
@@ -233,6 +240,7 @@ impl<'a> Datagram<'a> {
             Some(Load::Parity(parity)) => parity.symbol.len(),
             Some(Load::Probe(probe)) => probe.zeros,
             Some(Load::Fragment(fragment)) => fragment.payload.len(),
+            Some(Load::Samples(samples)) => samples.body.len(),
         };
         out.reserve(HEADER_BYTES_MAX + FEEDBACK_BYTES_MAX + length);
         let content = match &self.load {
@@ -241,6 +249,7 @@ impl<'a> Datagram<'a> {
             Some(Load::Probe(_)) => PROBE,
             Some(Load::Limit(_)) => FLOW,
             Some(Load::Blocked(_)) => FLOW | ASKS,
+            Some(Load::Samples(_)) => FLOW | SAMPLES,
             Some(Load::Fragment(fragment)) => fragment.content(clock_ns),
         };
         self.head.encode(content | if self.feedback.is_some() { FEEDBACK } else { 0 }, out);
@@ -252,6 +261,7 @@ impl<'a> Datagram<'a> {
             Some(Load::Fragment(fragment)) => fragment.encode(content, out),
             Some(Load::Limit(limit)) => limit.encode(out),
             Some(Load::Blocked(blocked)) => blocked.encode(out),
+            Some(Load::Samples(samples)) => samples.encode(out),
             Some(Load::Probe(Probe { packet, zeros })) => {
                 put_low::<PACKET_BYTES>(out, *packet);
                 out.resize(out.len() + zeros, 0);
@@ -280,7 +290,7 @@ impl<'a> Datagram<'a> {
         let is_empty = content == 0 && matches!(head, Head::Short(_));
         let most_tags = match load {
             BEST_EFFORT..=BOUND_ALONE => TAGS,
-            FLOW => ASKS,
+            FLOW => SAMPLES,
             _ => 0,
         };
         if is_empty || tags > most_tags {
@@ -296,6 +306,7 @@ impl<'a> Datagram<'a> {
             PARITY => Some(Load::Parity(Parity::decode(cursor, &reference)?)),
             PROBE => Some(Load::Probe(Probe::decode(cursor, &reference)?)),
             FLOW if tags == ASKS => Some(Load::Blocked(Blocked::decode(cursor)?)),
+            FLOW if tags == SAMPLES => Some(Load::Samples(Samples::decode(cursor, &reference)?)),
             FLOW => Some(Load::Limit(Limit::decode(cursor)?)),
             _ => Some(Load::Fragment(Fragment::decode(cursor, content, &reference)?)),
         };
@@ -310,7 +321,7 @@ pub fn has_deadline(datagram: &[u8]) -> bool {
 }
 
 /// Whether the low bytes of a time say enough.
-fn is_short_time(time_ns: i64, clock_ns: i64) -> bool {
+pub(crate) fn is_short_time(time_ns: i64, clock_ns: i64) -> bool {
     time_ns.abs_diff(clock_ns) < SHORT_TIME_NS
 }
 

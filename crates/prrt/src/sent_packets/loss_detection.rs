@@ -94,9 +94,12 @@ impl SentPackets {
             self.path_mtu.lost((number, packet.bytes), packet.sent_at, round_trip, now);
         }
         match packet.carried.kind {
-            // Feedback that was lost is no sign that too much was sent.
-            Kind::Fragment { .. } if packet.state == State::Unreportable => {}
-            Kind::Fragment { .. } => self.window.lost(number, next, now),
+            Kind::Fragment { .. } | Kind::Samples { .. } => {
+                // Feedback that was lost is no sign that too much was sent.
+                if packet.state == State::Lost {
+                    self.window.lost(number, next, now);
+                }
+            }
             Kind::Symbol => self.pace.lost(packet.sent_at, now),
             Kind::Probe => return false,
         }
@@ -136,7 +139,7 @@ impl SentPackets {
         while let Some(packet) = self.packets.front() {
             let out_of_reach = self.first + ACK_RANGE_PACKETS < self.newest_arrived;
             let is_recorded = self.first < self.recorded;
-            let is_stale = !packet.carried.is_fragment() && packet.sent_at + STALE < now;
+            let is_stale = !packet.carried.is_reliable() && packet.sent_at + STALE < now;
             match packet.state {
                 State::InFlight if !is_stale => break,
                 State::Lost | State::Unreportable if !out_of_reach => break,

@@ -7,7 +7,7 @@ use super::{Malformed, put_low};
 /// Bytes of the long header.
 pub(crate) const LONG_BYTES: usize = 30;
 const MAGIC: [u8; 4] = *b"NCTM";
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 /// Set in the first byte of a datagram with a short header; the rest of that byte is the content. No other datagram of a node
 /// begins so.
 const SHORT: u8 = 128;

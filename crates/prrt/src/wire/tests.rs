@@ -57,6 +57,73 @@ fn a_reliable_sample_has_the_bytes_of_the_specification() {
     assert_eq!(decode(&bytes), Ok(loaded(sample())));
 }
 
+/// The first sample, one that is 2 µs younger, and an empty one 1 ns before that.
+fn body() -> Body {
+    let mut body = Body::default();
+    for (back_ns, payload) in [(1_000, PAYLOAD), (-1_000, &PAYLOAD[..2]), (-999, &[])] {
+        assert!(body.push(CLOCK_NS - back_ns, payload, 100));
+    }
+    body
+}
+
+fn samples(body: &Body) -> Datagram<'_> {
+    let Fragment { writer, sequence, origin, service: Service::Reliable(numbers), .. } = sample() else {
+        unreachable!("it is reliable")
+    };
+    let samples =
+        Samples { writer, numbers, sequence, source_time_ns: origin.source_time_ns, body: body.bytes() };
+    Datagram { load: Some(Load::Samples(samples)), ..loaded(sample()) }
+}
+
+#[test]
+fn several_samples_have_the_bytes_of_the_specification() {
+    let body = body();
+    let bytes = bytes_of(&samples(&body));
+    assert_eq!(bytes, example("Several samples"));
+    let Ok(Datagram { load: Some(Load::Samples(read)), .. }) = decode(&bytes) else { panic!("not read") };
+    let found: Vec<_> = read.fragments().collect();
+    let wanted = |place: u32, back_ns: i64, length: usize| Fragment {
+        sequence: 300 + u64::from(place),
+        origin: Origin::exactly(CLOCK_NS - back_ns),
+        total_bytes: length as u32,
+        payload: &PAYLOAD[..length],
+        service: Service::Reliable(Numbers {
+            packet: 0x0a_0b0c,
+            position: 299 + u64::from(place),
+            behind: 4 + place,
+        }),
+        ..sample()
+    };
+    assert_eq!(found, [wanted(0, 1_000, 10), wanted(1, -1_000, 2), wanted(2, -999, 0)]);
+}
+
+#[test]
+fn several_samples_are_whole_two_or_more_and_no_more_than_64() {
+    let body = body();
+    let bytes = bytes_of(&samples(&body));
+    for length in 15..bytes.len() {
+        let read = decode(&bytes[..length]).map(|_| ());
+        let wanted = match length {
+            31 => Ok(()),
+            // One sample has a form of its own.
+            15 | 26 => Err(Malformed::Value),
+            _ => Err(Malformed::Length),
+        };
+        assert_eq!(read, wanted, "{length} of {} bytes", bytes.len());
+    }
+    let mut many = Body::default();
+    while many.push(CLOCK_NS, &[], usize::MAX) {}
+    assert_eq!(many.count(), SAMPLES_MAX);
+    let mut bytes = bytes_of(&samples(&many));
+    assert!(decode(&bytes).is_ok());
+    bytes.extend([0, 0]);
+    assert_eq!(decode(&bytes).map(|_| ()), Err(Malformed::Value), "one more");
+    let mut narrow = Body::default();
+    assert!(narrow.push(CLOCK_NS, PAYLOAD, 16) && !narrow.push(CLOCK_NS, PAYLOAD, 16));
+    assert!(narrow.push(CLOCK_NS, &PAYLOAD[..3], 16), "what does not fit leaves no trace");
+    assert!(!narrow.push(i64::MIN, &[], usize::MAX), "too far to be said");
+}
+
 #[test]
 fn the_long_header_has_the_bytes_of_the_specification() {
     let service = Service::BestEffort;
@@ -222,7 +289,7 @@ fn each_rule_has_its_reason() {
         (&long, 6, 0, Malformed::Value),     // with the next: a link without a number
         (&short, 0, 0x80, Malformed::Value), // neither
         (&short, 0, 0x84, Malformed::Value), // the tag of a sample, without one
-        (&short, 0, 0xba, Malformed::Value), // a tag that flow control does not have
+        (&short, 0, 0xbb, Malformed::Value), // a tag that flow control does not have
         (&short, 3, 0x40, Malformed::Value), // an unknown flag of feedback
         (&short, 3, 0x0f, Malformed::Value), // all named, although none is missing
         (&short, 14, 8, Malformed::Value),   // refuses number −2
@@ -272,7 +339,7 @@ proptest! {
         tail in proptest::collection::vec(any::<u8>(), 0..120),
         (content, framed) in (any::<u8>(), any::<bool>()),
     ) {
-        let mut bytes = if framed { vec![b'N', b'C', b'T', b'M', 3, content] } else { vec![content | 128] };
+        let mut bytes = if framed { vec![b'N', b'C', b'T', b'M', 4, content] } else { vec![content | 128] };
         bytes.extend(tail);
         if let Ok(datagram) = decode(&bytes) {
             let mut again = Vec::new();

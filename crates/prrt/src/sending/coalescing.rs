@@ -1,0 +1,51 @@
+//! Small samples of one reliable writer that wait leave in one datagram.
+
+use super::Sending;
+use crate::sent_packets::{Carried, Kind};
+use crate::wire::{SAMPLES_MAX, is_short_time};
+
+impl Sending {
+    /// What the next datagram carries: the sample of `carried` and those behind it, of `samples` in a row that are to be sent. If it is more than one,
+    /// the body of the datagram is written.
+    pub(super) fn coalesce(&mut self, carried: Carried, samples: usize, clock_ns: i64) -> Carried {
+        if samples < 2 || carried.kind != (Kind::Fragment { count: 1 }) {
+            return carried;
+        }
+        let Sending { streams, body, fragment_bytes_max, sent_packets, .. } = self;
+        let Some(stream) = streams.get(&carried.writer).filter(|stream| stream.reliable) else {
+            return carried;
+        };
+        let sample = |place: usize| stream.sample(carried.position + place as u64);
+        let length = |place| sample(place).map_or(usize::MAX, |sample| sample.total_bytes());
+        let Some(first) = sample(0).filter(|first| is_short_time(first.origin.source_time_ns, clock_ns))
+        else {
+            return carried;
+        };
+        body.clear();
+        if length(0).saturating_add(length(1)) >= *fragment_bytes_max {
+            return carried;
+        }
+        let samples = samples.min(SAMPLES_MAX).min(sent_packets.samples_in_window(length(0)));
+        for place in 0..samples {
+            let follows = sample(place).filter(|sample| {
+                let is_next = sample.sequence == first.sequence + place as u64;
+                is_next && sample.count == 1 && sample.origin.source_error == 0 && !sample.has_arrived()
+            });
+            let Some(next) = follows else { break };
+            if !body.push(next.origin.source_time_ns, next.payload(), *fragment_bytes_max) {
+                break;
+            }
+        }
+        match body.count() {
+            0 | 1 => carried,
+            count => Carried { kind: Kind::Samples { count: count as u16 }, ..carried },
+        }
+    }
+
+    /// How many samples in a row are to be retransmitted, that of `carried` and those that wait behind it.
+    pub(super) fn lost_in_a_row(&self, carried: Carried) -> usize {
+        let next = (carried.position + 1..).map(|position| Carried { position, ..carried });
+        let behind = self.lost.iter().zip(next).take(SAMPLES_MAX - 1);
+        1 + behind.take_while(|(lost, next)| *lost == next && self.is_wanted(*next)).count()
+    }
+}

@@ -1,0 +1,129 @@
+//! Small reliable samples that are published without a pause gather for a moment, so that several leave together.
+//!
+//! # Problem
+//!
+//! A datagram and a system call for each sample cost its sender and its receiver several microseconds, most of them whatever its length. The
+//! host is the bottleneck then, not the path, and no window or full queue makes samples wait for each other. To wait for more of them would make each
+//! sample older of which no other follows (Nagle's algorithm, RFC 896).
+//!
+//! # Approach
+//!
+//! Samples wait only while publishing goes on without a pause, and for a part of the time for which it has done so: a burst is over sooner than it
+//! would be with a datagram for each sample. A sample that is published by itself, or in a burst shorter than some fifteen, does not wait.
+
+use noctule_timebase::{Instant, Span};
+
+use crate::stream::Local;
+use crate::wire::SAMPLES_MAX;
+
+/// Longer than this from one sample to the next is a pause; to send one takes less.
+const PAUSE: Span = Span::from_us(20);
+/// Part of the time without a pause for which samples wait at most.
+const PARTS: i64 = 8;
+/// Longer is not worth while: so many gather within it that their number limits them.
+const WAIT_MAX: Span = Span::from_us(100);
+/// Shorter is not worth while: the next sample is hardly there.
+const WAIT_MIN: Span = Span::from_us(10);
+/// Bytes that wait at most: some datagrams of an Ethernet, which leave with one system call.
+const BYTES_MAX: usize = 8 << 10;
+/// Parts of the history that wait at most.
+const HISTORY_PARTS: usize = 2;
+
+/// Of all writers of a link together.
+#[derive(Debug, Default)]
+pub(super) struct Gathering {
+    queued_at: Option<Instant<Local>>,
+    /// For how long there has been no pause; pauses are taken off.
+    steady: Span,
+    /// Samples wait until then.
+    until: Option<Instant<Local>>,
+    samples: usize,
+    bytes: usize,
+}
+
+impl Gathering {
+    /// A reliable sample of one datagram was queued. `waiting` of its writer, of `depth`, have not begun to be sent, itself included; `is_alone`:
+    /// nothing else waits on the link.
+    pub(super) fn handle_queued(
+        &mut self,
+        bytes: usize,
+        (waiting, depth): (usize, usize),
+        is_alone: bool,
+        now: Instant<Local>,
+    ) {
+        let pause = self.queued_at.replace(now).map_or(PAUSE * 2, |before| now - before);
+        self.steady = match pause > PAUSE {
+            true => (self.steady - pause).max(Span::ZERO),
+            false => (self.steady + pause).min(WAIT_MAX * PARTS),
+        };
+        let wait = self.steady / PARTS;
+        if is_alone && wait >= WAIT_MIN {
+            (self.until, self.samples, self.bytes) = (Some(now + wait), 0, 0);
+        }
+        (self.samples, self.bytes) = (self.samples + 1, self.bytes + bytes);
+        if self.samples >= SAMPLES_MAX || self.bytes >= BYTES_MAX || waiting * HISTORY_PARTS >= depth {
+            self.end();
+        }
+    }
+
+    /// What waits is sent now.
+    pub(super) fn end(&mut self) {
+        self.until = None;
+    }
+
+    /// Until when samples wait.
+    pub(super) fn until(&self) -> Option<Instant<Local>> {
+        self.until
+    }
+
+    /// Whether samples still wait.
+    pub(super) fn is_on(&self, now: Instant<Local>) -> bool {
+        self.until.is_some_and(|until| now < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Publishes `samples` of 64 bytes, one each `interval_us`, each of which leaves at once unless it is to wait, and gives how many waited and the
+    /// longest time that one did, µs.
+    fn publish(samples: usize, interval_us: i64, depth: usize) -> (usize, i64) {
+        let mut gathering = Gathering::default();
+        let (mut waiting, mut waited, mut longest) = (Vec::new(), 0, 0);
+        for number in 0..samples as i64 {
+            let now = Instant::from_ns(1_000_000 + number * interval_us * 1_000);
+            waiting.push(now);
+            gathering.handle_queued(64, (waiting.len(), depth), waiting.len() == 1, now);
+            if gathering.is_on(now) {
+                waited += 1;
+                longest = longest.max((gathering.until().unwrap() - now).ns() / 1_000);
+            } else {
+                gathering.end();
+                waiting.clear();
+            }
+        }
+        (waited, longest)
+    }
+
+    #[test]
+    fn only_what_is_published_without_a_pause_waits_and_no_longer_than_a_part_of_it() {
+        assert_eq!(publish(10_000, 25, 1_000), (0, 0), "40,000 a second need no help");
+        assert_eq!(publish(15, 5, 1_000).0, 0, "a short burst");
+        let (waited, longest) = publish(100, 5, 1_000);
+        assert!(waited > 50 && longest <= 100 * 5 / PARTS, "{waited} waited, {longest} us");
+        let (waited, longest) = publish(10_000, 1, 1_000);
+        assert!(waited > 9_000 && longest <= 100, "{waited} waited, {longest} us");
+    }
+
+    #[test]
+    fn a_short_history_and_much_data_are_not_held_back() {
+        assert_eq!(publish(10_000, 1, 2).0, 0, "one that waits would be half of the history");
+        let mut gathering = Gathering::default();
+        for number in 0..1_000 {
+            let now = Instant::from_ns(number * 1_000);
+            gathering.handle_queued(BYTES_MAX, (1, 1_000), true, now);
+            assert!(!gathering.is_on(now));
+        }
+    }
+}
