@@ -178,8 +178,13 @@ impl Driver {
         if self.has_segments() {
             longest = Span::ZERO;
         }
-        let due = self.connections.poll_timeout().into_iter().fold(state.poll_timeout(now), Instant::min);
-        let sleep = (due.min(self.shared.check_at()) - now).clamp(Span::ZERO, longest);
+        let mut due = state.poll_timeout(now).min(self.shared.check_at());
+        // A thread that was interrupted while it sends would not be let on by one that comes round and round.
+        if due <= now && self.shared.is_left_to_others() {
+            due = now + longest;
+        }
+        let due = self.connections.poll_timeout().into_iter().fold(due, Instant::min);
+        let sleep = (due - now).clamp(Span::ZERO, longest);
         self.shared.wake_timer.set(now + sleep);
     }
 

@@ -98,6 +98,16 @@ impl Shared {
         }
     }
 
+    /// Whether another thread has the outbox, and will look for what is due before it goes. If not, the caller must look at once: a thread that found
+    /// the outbox taken by this call has gone on.
+    pub(super) fn is_left_to_others(&self) -> bool {
+        if self.try_outbox().is_some() {
+            return false;
+        }
+        self.outbox_wanted.store(true, Ordering::SeqCst);
+        self.try_outbox().is_none()
+    }
+
     /// Moves what is due into the outbox and sets the time to look again. True if there may be more.
     fn fill(
         &self,

@@ -8,19 +8,22 @@
 //!
 //! # Approach
 //!
-//! Samples wait only while publishing goes on without a pause, and for a part of the time for which it has done so: a burst is over sooner than it
-//! would be with a datagram for each sample. A sample that is published by itself, or in a burst shorter than some fifteen, does not wait.
+//! Samples wait only while more than 50,000 a second are published, which a leaky bucket finds out: each sample fills it by the interval that is quick enough to
+//! be helped, and time empties it. So a sample that is published by itself, or in a burst of up to some thirty, does not wait, and of a longer burst the last one
+//! waits for less than what the others have saved.
 
 use noctule_timebase::{Instant, Span};
 
 use crate::stream::Local;
 use crate::wire::SAMPLES_MAX;
 
-/// Longer than this from one sample to the next is a pause; to send one takes less.
-const PAUSE: Span = Span::from_us(20);
-/// Part of the time without a pause for which samples wait at most.
+/// What each sample fills; to send one by itself takes less.
+const INTERVAL: Span = Span::from_us(20);
+/// From here on samples wait.
+const LEVEL_MIN: Span = Span::from_us(400);
+/// For this part of what is above that.
 const PARTS: i64 = 8;
-/// Longer is not worth while: so many gather within it that their number limits them.
+/// The longest wait; so many gather within it that their number limits them.
 const WAIT_MAX: Span = Span::from_us(100);
 /// Shorter is not worth while: the next sample is hardly there.
 const WAIT_MIN: Span = Span::from_us(10);
@@ -33,8 +36,8 @@ const HISTORY_PARTS: usize = 2;
 #[derive(Debug, Default)]
 pub(super) struct Gathering {
     queued_at: Option<Instant<Local>>,
-    /// For how long there has been no pause; pauses are taken off.
-    steady: Span,
+    /// Of the bucket.
+    level: Span,
     /// Samples wait until then.
     until: Option<Instant<Local>>,
     samples: usize,
@@ -51,12 +54,9 @@ impl Gathering {
         is_alone: bool,
         now: Instant<Local>,
     ) {
-        let pause = self.queued_at.replace(now).map_or(PAUSE * 2, |before| now - before);
-        self.steady = match pause > PAUSE {
-            true => (self.steady - pause).max(Span::ZERO),
-            false => (self.steady + pause).min(WAIT_MAX * PARTS),
-        };
-        let wait = self.steady / PARTS;
+        let elapsed = self.queued_at.replace(now).map_or(INTERVAL, |before| now - before);
+        self.level = (self.level + INTERVAL - elapsed).clamp(Span::ZERO, LEVEL_MIN + WAIT_MAX * PARTS);
+        let wait = (self.level - LEVEL_MIN) / PARTS;
         if is_alone && wait >= WAIT_MIN {
             (self.until, self.samples, self.bytes) = (Some(now + wait), 0, 0);
         }
@@ -107,13 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_published_without_a_pause_waits_and_no_longer_than_a_part_of_it() {
-        assert_eq!(publish(10_000, 25, 1_000), (0, 0), "40,000 a second need no help");
-        assert_eq!(publish(15, 5, 1_000).0, 0, "a short burst");
+    fn only_what_is_published_quickly_waits_and_no_longer_than_a_tenth_of_a_millisecond() {
+        assert_eq!(publish(10_000, 20, 1_000), (0, 0), "50,000 a second need no help");
+        assert_eq!(publish(30, 5, 1_000).0, 0, "a short burst");
+        assert_eq!(publish(20, 0, 1_000).0, 0, "a shorter one, whatever its rate");
         let (waited, longest) = publish(100, 5, 1_000);
-        assert!(waited > 50 && longest <= 100 * 5 / PARTS, "{waited} waited, {longest} us");
+        assert!(waited > 50 && longest <= 100, "{waited} waited, {longest} us");
         let (waited, longest) = publish(10_000, 1, 1_000);
-        assert!(waited > 9_000 && longest <= 100, "{waited} waited, {longest} us");
+        assert!(waited > 9_000 && longest == 100, "{waited} waited, {longest} us");
     }
 
     #[test]
