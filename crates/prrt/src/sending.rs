@@ -169,7 +169,8 @@ impl Sending {
         if is_small {
             let waiting = (stream.waiting(), sample.depth as usize);
             let is_alone = self.turns.is_empty();
-            self.gathering.handle_queued(sample.payload.len(), waiting, is_alone, now);
+            let bytes = (sample.payload.len(), self.fragment_bytes_max);
+            self.gathering.handle_queued(bytes, waiting, is_alone, now);
         } else {
             self.gathering.end();
         }

@@ -36,7 +36,7 @@ impl Batch {
 /// About 0.1 ms of encoding and sealing: long enough that a system call is cheap for each of them.
 const BATCH: Batch = Batch { datagrams: 64, bytes: 128 << 10 };
 /// While a thread of the application waits for the state, or does the work. With the system call that sends it, about 0.1 ms.
-pub(super) const SMALL_BATCH: Batch = Batch { datagrams: 8, bytes: 16 << 10 };
+pub(super) const SMALL_BATCH: Batch = Batch { datagrams: 8, bytes: 40 << 10 };
 /// After the socket's buffer was full.
 const FULL_AGAIN: Span = Span::from_ms(1);
 

@@ -27,8 +27,10 @@ const PARTS: i64 = 8;
 const WAIT_MAX: Span = Span::from_us(100);
 /// Shorter is not worth while: the next sample is hardly there.
 const WAIT_MIN: Span = Span::from_us(10);
-/// Bytes that wait at most: some datagrams of an Ethernet, which leave with one system call.
-const BYTES_MAX: usize = 8 << 10;
+/// Bytes that wait at most.
+const BYTES_MAX: usize = 32 << 10;
+/// Datagrams that they need at most, so that one system call sends them.
+const DATAGRAMS_MAX: usize = 8;
 /// Parts of the history that wait at most.
 const HISTORY_PARTS: usize = 2;
 
@@ -45,11 +47,11 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    /// A reliable sample of one datagram was queued. `waiting` of its writer, of `depth`, have not begun to be sent, itself included; `is_alone`:
-    /// nothing else waits on the link.
+    /// A reliable sample was queued that fits into a datagram of `datagram_bytes`. `waiting` of its writer, of `depth`, have not begun to be sent, itself
+    /// included; `is_alone`: nothing else waits on the link.
     pub(super) fn handle_queued(
         &mut self,
-        bytes: usize,
+        (bytes, datagram_bytes): (usize, usize),
         (waiting, depth): (usize, usize),
         is_alone: bool,
         now: Instant<Local>,
@@ -61,7 +63,10 @@ impl Gathering {
             (self.until, self.samples, self.bytes) = (Some(now + wait), 0, 0);
         }
         (self.samples, self.bytes) = (self.samples + 1, self.bytes + bytes);
-        if self.samples >= SAMPLES_MAX || self.bytes >= BYTES_MAX || waiting * HISTORY_PARTS >= depth {
+        let bytes_max = BYTES_MAX.min(DATAGRAMS_MAX * datagram_bytes);
+        // As if the next one were as long.
+        let is_full = self.samples >= SAMPLES_MAX || self.bytes + bytes > bytes_max;
+        if is_full || waiting * HISTORY_PARTS >= depth {
             self.end();
         }
     }
@@ -94,7 +99,7 @@ mod tests {
         for number in 0..samples as i64 {
             let now = Instant::from_ns(1_000_000 + number * interval_us * 1_000);
             waiting.push(now);
-            gathering.handle_queued(64, (waiting.len(), depth), waiting.len() == 1, now);
+            gathering.handle_queued((64, 1_200), (waiting.len(), depth), waiting.len() == 1, now);
             if gathering.is_on(now) {
                 waited += 1;
                 longest = longest.max((gathering.until().unwrap() - now).ns() / 1_000);
@@ -123,7 +128,7 @@ mod tests {
         let mut gathering = Gathering::default();
         for number in 0..1_000 {
             let now = Instant::from_ns(number * 1_000);
-            gathering.handle_queued(BYTES_MAX, (1, 1_000), true, now);
+            gathering.handle_queued((17 << 10, 61_440), (1, 1_000), true, now);
             assert!(!gathering.is_on(now));
         }
     }
