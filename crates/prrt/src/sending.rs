@@ -20,13 +20,11 @@ use crate::sent_counters::SentCounters;
 use crate::sent_packets::{Carried, Kind, PacketOutcome, SentPackets};
 use crate::stream::{Arrival, Class, Ecn, Local, Outgoing, StreamId};
 use crate::trace::{self, Event, GivenUp, LossRule, Part, Record, Sending as Purpose};
-use crate::wire::{
-    Blocked, Body, Datagram, FRAGMENTS_MAX, Feedback, Fragment, HEADER_BYTES_MAX, Head, Limit, Load, Numbers,
-    Probe, Samples, Service, fragment_range,
-};
+use crate::wire::{Blocked, Body, Datagram, FRAGMENTS_MAX, Feedback, HEADER_BYTES_MAX, Head, Limit, Load};
 
 mod coalescing;
 mod gathering;
+mod transmit;
 
 use gathering::Gathering;
 
@@ -449,9 +447,6 @@ impl Sending {
             while self.lost.front().is_some_and(|carried| !is_held_back(carried.kind)) {
                 let Some(carried) = self.lost.pop_front() else { break };
                 if self.is_wanted(carried) {
-                    let in_a_row = self.lost_in_a_row(carried);
-                    let carried = self.coalesce(carried, in_a_row, piggyback.clock_ns);
-                    self.lost.drain(..carried.each().count() - 1);
                     counters.repeated += 1;
                     let before = out.len();
                     self.transmit(carried, now, piggyback, out);
@@ -556,77 +551,6 @@ impl Sending {
         sample.is_some_and(|sample| {
             carried.kind == sample.kind() && !sample.has_arrived() && !sample.arrived.contains(carried.index)
         })
-    }
-
-    /// Notes that a fragment without a deadline was sent in a datagram of so many bytes.
-    fn note_sent(&self, carried: Carried, why: Purpose, bytes: usize, counters: &mut Record) {
-        counters.note_each(carried.each(), |each| {
-            let is_reliable = self.streams.get(&each.writer).is_some_and(|stream| stream.reliable);
-            let packet = is_reliable.then(|| self.sent_packets.next_number().saturating_sub(1));
-            let part = part(&self.streams, &self.bound, each);
-            let bytes = if each.position == carried.position { bytes as u64 } else { 0 };
-            Event::Sent { packet, part, bytes, why }
-        });
-    }
-
-    fn transmit_probe(
-        &mut self,
-        bytes: usize,
-        now: Instant<Local>,
-        piggyback: &mut Piggyback,
-        out: &mut Vec<u8>,
-    ) {
-        let before = out.len();
-        let probe = Probe { packet: self.sent_packets.next_number(), zeros: 0 };
-        piggyback.head = piggyback.long;
-        piggyback.encode(Some(Load::Probe(probe)), out);
-        // What fills it is zeros.
-        out.resize(before + bytes, 0);
-        let carried = Carried { writer: StreamId(0), position: 0, index: 0, kind: Kind::Probe };
-        let forgotten = self.sent_packets.sent(carried, bytes, now);
-        self.lost.extend(forgotten.into_iter().flat_map(Carried::each));
-    }
-
-    fn transmit(
-        &mut self,
-        carried: Carried,
-        now: Instant<Local>,
-        piggyback: &mut Piggyback,
-        out: &mut Vec<u8>,
-    ) {
-        let Some(stream) = self.streams.get(&carried.writer) else { return };
-        let Some(sample) = stream.sample(carried.position) else { return };
-        let numbers = Numbers {
-            packet: self.sent_packets.next_number(),
-            position: carried.position,
-            // Every sample held costs more than a byte, so there are never 2^32.
-            behind: (carried.position - stream.first_position()) as u32,
-        };
-        let load = match carried.kind {
-            Kind::Samples { .. } => Load::Samples(Samples {
-                writer: carried.writer,
-                numbers,
-                sequence: sample.sequence,
-                source_time_ns: sample.origin.source_time_ns,
-                body: self.body.bytes(),
-            }),
-            _ => Load::Fragment(Fragment {
-                writer: carried.writer,
-                total_bytes: sample.total_bytes() as u32,
-                sequence: sample.sequence,
-                origin: sample.origin,
-                index: carried.index,
-                count: sample.count,
-                service: if stream.reliable { Service::Reliable(numbers) } else { Service::BestEffort },
-                payload: &sample.payload()[fragment_range(sample.total_bytes(), sample.count, carried.index)],
-            }),
-        };
-        let before = out.len();
-        piggyback.encode(Some(load), out);
-        if stream.reliable {
-            // There was room for it, so nothing was forgotten.
-            self.sent_packets.sent(carried, out.len() - before, now);
-        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Small samples of one reliable writer that wait leave in one datagram.
+//! Small samples of one reliable writer that wait leave in one datagram. What was lost is retransmitted one by one: another loss would take all, and on a path that loses in
+//! bursts one datagram is one chance in place of several.
 
 use super::Sending;
 use crate::sent_packets::{Carried, Kind};
@@ -40,12 +41,5 @@ impl Sending {
             0 | 1 => carried,
             count => Carried { kind: Kind::Samples { count: count as u16 }, ..carried },
         }
-    }
-
-    /// How many samples in a row are to be retransmitted, that of `carried` and those that wait behind it.
-    pub(super) fn lost_in_a_row(&self, carried: Carried) -> usize {
-        let next = (carried.position + 1..).map(|position| Carried { position, ..carried });
-        let behind = self.lost.iter().zip(next).take(SAMPLES_MAX - 1);
-        1 + behind.take_while(|(lost, next)| *lost == next && self.is_wanted(*next)).count()
     }
 }

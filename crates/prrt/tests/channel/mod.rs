@@ -1,5 +1,5 @@
 //! Two links and what lies between them, in simulated time.
-#![allow(missing_docs, unreachable_pub, dead_code)]
+#![allow(missing_docs, unreachable_pub)]
 
 use std::collections::BTreeMap;
 
