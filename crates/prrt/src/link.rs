@@ -385,6 +385,12 @@ impl Link {
         self.poll(now, true, out)
     }
 
+    /// Whether the sample queued last waits for more, to leave with them, and so did the one before it: since then
+    /// [`poll_transmit`](Link::poll_transmit) and [`poll_timeout`](Link::poll_timeout) have nothing new.
+    pub fn is_gathering(&self, now: Instant<Local>) -> bool {
+        self.sending.is_gathering(now)
+    }
+
     /// Whether fragments of a sample that needs several datagrams and has no deadline wait to be sent.
     pub fn has_long_samples(&self) -> bool {
         self.sending.has_long_samples()

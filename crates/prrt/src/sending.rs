@@ -260,6 +260,14 @@ impl Sending {
         self.waiting.poll_long(timeout, now)
     }
 
+    /// Whether the sample queued last only waits for more, and not as the first that does.
+    pub(crate) fn is_gathering(&self, now: Instant<Local>) -> bool {
+        self.gathering.has_joined()
+            && self.gathering.is_on(now)
+            && self.lost.is_empty()
+            && self.bound.is_empty()
+    }
+
     /// Whether fragments of a sample of several wait to be sent, for the first time or again.
     pub(crate) fn has_long_samples(&self) -> bool {
         let is_lost = self.lost.front().is_some_and(|carried| carried.kind != Kind::Fragment { count: 1 });

@@ -74,6 +74,31 @@ fn what_is_published_with_pauses_leaves_at_once() {
 }
 
 #[test]
+fn a_link_gathers_from_the_second_sample_on_until_something_is_due() {
+    let mut pair = pair(1, Channel::PERFECT, wide());
+    for link in &mut pair.links {
+        link.expect(StreamId(WRITER + 1), LIMIT, Class::BestEffort);
+    }
+    let mut gathered = Vec::new();
+    for sequence in 1..=200 {
+        pair.send_payload(0, (WRITER, sequence), (true, ALL), &[7; 64]);
+        gathered.push(pair.links[0].is_gathering(pair.now));
+        pair.run(Span::from_us(1));
+    }
+    let begins = gathered.iter().position(|gathers| *gathers).expect("it gathers");
+    assert!(begins > 20 && gathered[begins..].iter().any(|gathers| !gathers), "{gathered:?}");
+    let is_gathering = |pair: &Pair| pair.links[0].is_gathering(pair.now);
+    pair.send_payload(0, (WRITER, 201), (true, ALL), &[7; 64]);
+    pair.send_payload(0, (WRITER, 202), (true, ALL), &[7; 64]);
+    pair.send_payload(0, (WRITER, 203), (true, ALL), &[7; 64]);
+    assert!(is_gathering(&pair));
+    let before = pair.links[0].counters().sent_datagrams;
+    pair.send_payload(0, (WRITER + 1, 1), (false, ALL), &[7; 64]);
+    assert!(!is_gathering(&pair), "another sample does not wait");
+    assert!(pair.links[0].counters().sent_datagrams >= before + 2);
+}
+
+#[test]
 fn what_waits_is_never_given_up_for_what_follows_it() {
     for depth in 1..12 {
         let mut pair = pair(1, Channel::PERFECT, wide());

@@ -249,6 +249,11 @@ impl Remote {
         }
     }
 
+    /// Whether what was queued last waits for more, as what was queued before it.
+    pub(super) fn is_gathering(&self, now: Instant<Raw>) -> bool {
+        self.link.is_gathering(link_clock(now))
+    }
+
     /// Whether a sample of several datagrams waits to be sent.
     pub(super) fn has_long_samples(&self) -> bool {
         self.link.has_long_samples()

@@ -43,7 +43,7 @@ impl Shared {
     pub(crate) fn send(&self, topic: &PublishedTopic, numbered: (u64, Origin), payload: &[u8]) {
         // Copied before the lock is taken, once for all readers.
         let payload: Arc<[u8]> = Arc::from(payload);
-        self.work(Effort::of(payload.len()), |state, now| {
+        self.work_gathering(Effort::of(payload.len()), topic.is_reliable(), |state, now| {
             self.drain_if_stalled(state, now);
             let sample = outgoing(topic, numbered, &payload, self.clock.at(now));
             state.send(topic.id, &sample, &payload, now);
@@ -52,11 +52,24 @@ impl Shared {
 
     /// Runs `work` with the state, then sends what is due. No datagram is sent while the state is locked, and no call waits.
     pub(super) fn work<R>(&self, effort: Effort, work: impl FnOnce(&mut State, Instant<Raw>) -> R) -> R {
+        self.work_gathering(effort, false, work)
+    }
+
+    /// As [`work`](Shared::work). If `may_gather`, nothing is looked for where all that is new waits for more: the timer is set for that.
+    fn work_gathering<R>(
+        &self,
+        effort: Effort,
+        may_gather: bool,
+        work: impl FnOnce(&mut State, Instant<Raw>) -> R,
+    ) -> R {
         let send_queue = self.try_outbox();
         let mut state = if effort == Effort::All { self.lock() } else { self.lock_soon() };
         let now = clock::now();
         let result = work(&mut state, now);
         if let Some(mut send_queue) = send_queue {
+            if may_gather && state.is_gathering(now) && !self.outbox_wanted.load(Ordering::SeqCst) {
+                return result;
+            }
             let more = self.fill(&mut send_queue, (&mut state, now), effort);
             drop(state);
             self.flush(send_queue, more, effort);

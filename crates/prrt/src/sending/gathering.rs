@@ -81,6 +81,11 @@ impl Gathering {
         self.until
     }
 
+    /// Whether the sample queued last is not the first that waits.
+    pub(super) fn has_joined(&self) -> bool {
+        self.samples > 1
+    }
+
     /// Whether samples still wait.
     pub(super) fn is_on(&self, now: Instant<Local>) -> bool {
         self.until.is_some_and(|until| now < until)

@@ -168,6 +168,11 @@ impl State {
         remote.poll_transmit((now, only_urgent), out).then(|| (To::One(locator), remote.ecn()))
     }
 
+    /// Whether all that is new since the last look for datagrams waits for more, to leave with it.
+    pub(in crate::node) fn is_gathering(&self, now: Instant<Raw>) -> bool {
+        !self.remotes.is_empty() && self.remotes.values().all(|remote| remote.is_gathering(now))
+    }
+
     /// Whether a sample of several datagrams waits to be sent.
     pub(in crate::node) fn has_long_samples(&self) -> bool {
         self.remotes.values().any(Remote::has_long_samples)
