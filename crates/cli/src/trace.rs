@@ -109,8 +109,9 @@ struct Account {
 impl Account {
     fn count(&mut self, event: &Event) {
         let is_unusual = match event {
-            Event::Sent { why, .. } if why.word() == "first" => {
-                self.sent += 1;
+            Event::Sent { why, bytes, .. } if why.word() == "first" => {
+                // One datagram may have an event for each of several samples.
+                self.sent += u64::from(*bytes > 0);
                 false
             }
             Event::Sent { .. } => {

@@ -90,7 +90,7 @@ pub enum Event {
         packet: Option<u64>,
         /// The part of a sample that it carries.
         part: Part,
-        /// Of the datagram, without the envelope.
+        /// Of the datagram, without the envelope; 0: the sample is in the datagram of the event before, as several may be.
         bytes: u64,
         /// The purpose of sending it.
         why: Sending,

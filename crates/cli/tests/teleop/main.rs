@@ -125,9 +125,7 @@ fn dragging_a_square_moves_the_arm_and_bad_days_turn_the_page_red() {
     other.until("!document.getElementById('banner').hidden && document.getElementById('banner').textContent.includes('another browser')");
     assert_eq!(other.value("operating"), false);
 
-    // Opening a page and painting it may hold the operator's up, too: pressed anew.
-    pointer.press_anew(&mut page);
-    red_within_the_deadline(&mut page, &running);
+    red_within_the_deadline(&mut page, &mut pointer, &running);
     let banner = page.value("document.getElementById('banner').textContent");
     // On a busy machine the loop itself may stall first.
     let reasons = ["no command arrived within the deadline", "the control loop stalled"];
@@ -236,10 +234,20 @@ impl Pointer {
 
 /// The master dies in the middle of a motion: the arm stops by the age of its commands, with a name, and the page is red
 /// within the deadline, what the page and the loop were late by themselves excepted.
-fn red_within_the_deadline(page: &mut Page<'_>, running: &Loop) {
-    page.value("Object.assign(kept, { frameGap: 0, drawGap: 0, lateness: 0, redAt: null }), 0");
+fn red_within_the_deadline(page: &mut Page<'_>, pointer: &mut Pointer, running: &Loop) {
     let clock = "socket.clock(performance.now()).at";
-    let before_ms = page.value(clock).as_f64().unwrap();
+    // In one step: a page that is held up between two may be red by itself.
+    let begin = format!(
+        "state.mode !== 'engaged' ? null \
+         : (Object.assign(kept, {{ frameGap: 0, drawGap: 0, lateness: 0, redAt: null }}), {clock})"
+    );
+    let before_ms = loop {
+        // Opening a page and painting it may hold the operator's up, too: pressed anew.
+        pointer.press_anew(page);
+        if let Some(before_ms) = page.value(&begin).as_f64() {
+            break before_ms;
+        }
+    };
     kill(running.master);
     let after_ms = page.value(clock).as_f64().unwrap();
     page.until("state.mode === 'stopped' && document.body.dataset.alarm === 'red'");
