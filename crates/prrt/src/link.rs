@@ -31,6 +31,7 @@ const ACK_SOON_PARTS: i64 = 64;
 /// an address must gain nothing. What is left over may be saved up to the limit.
 const FEEDBACK_SHARE: usize = 3;
 const FEEDBACK_SAVED_LIMIT_BYTES: usize = 64 << 10;
+
 /// A numbered datagram that arrived.
 struct Received {
     packet: u64,
@@ -389,6 +390,11 @@ impl Link {
     /// [`poll_transmit`](Link::poll_transmit) and [`poll_timeout`](Link::poll_timeout) have nothing new.
     pub fn is_gathering(&self, now: Instant<Local>) -> bool {
         self.sending.is_gathering(now)
+    }
+
+    /// Samples that wait for more leave with the next [`poll_transmit`](Link::poll_transmit): no more will come soon.
+    pub fn flush(&mut self) {
+        self.sending.flush();
     }
 
     /// Whether fragments of a sample that needs several datagrams and has no deadline wait to be sent.

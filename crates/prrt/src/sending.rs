@@ -268,6 +268,11 @@ impl Sending {
             && self.bound.is_empty()
     }
 
+    /// What waits for more waits no longer.
+    pub(crate) fn flush(&mut self) {
+        self.gathering.end();
+    }
+
     /// Whether fragments of a sample of several wait to be sent, for the first time or again.
     pub(crate) fn has_long_samples(&self) -> bool {
         let is_lost = self.lost.front().is_some_and(|carried| carried.kind != Kind::Fragment { count: 1 });

@@ -92,6 +92,13 @@ fn a_link_gathers_from_the_second_sample_on_until_something_is_due() {
     pair.send_payload(0, (WRITER, 202), (true, ALL), &[7; 64]);
     pair.send_payload(0, (WRITER, 203), (true, ALL), &[7; 64]);
     assert!(is_gathering(&pair));
+    pair.links[0].flush();
+    assert!(!is_gathering(&pair), "no more will come");
+    pair.run(Span::ZERO);
+    for sequence in 204..=206 {
+        pair.send_payload(0, (WRITER, sequence), (true, ALL), &[7; 64]);
+    }
+    assert!(is_gathering(&pair));
     let before = pair.links[0].counters().sent_datagrams;
     pair.send_payload(0, (WRITER + 1, 1), (false, ALL), &[7; 64]);
     assert!(!is_gathering(&pair), "another sample does not wait");

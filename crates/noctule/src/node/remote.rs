@@ -254,6 +254,11 @@ impl Remote {
         self.link.is_gathering(link_clock(now))
     }
 
+    /// What waits for more leaves with the next datagram.
+    pub(super) fn flush(&mut self) {
+        self.link.flush();
+    }
+
     /// Whether a sample of several datagrams waits to be sent.
     pub(super) fn has_long_samples(&self) -> bool {
         self.link.has_long_samples()

@@ -10,7 +10,7 @@ use noctule_sys::clock::now_ns;
 use noctule_timebase::Instant;
 
 use super::Shared;
-use super::remote::outgoing;
+use super::remote::{Remote, outgoing};
 use super::send_queue::{SendQueue, Sent};
 use super::state::State;
 use crate::clock::{self, Raw};
@@ -187,6 +187,7 @@ impl Shared {
     /// was over first.
     pub(crate) fn wait_until_sent(&self, writer: EndpointId, timeout: Duration) -> bool {
         let end_ns = now_ns().saturating_add(span(timeout).ns());
+        self.work(Effort::OneBatch, |state, _| state.remotes.values_mut().for_each(Remote::flush));
         self.waiting_for_progress.fetch_add(1, Ordering::SeqCst);
         let mut state = self.lock();
         let is_sent = loop {

@@ -1,4 +1,4 @@
-//! Small reliable samples that are published without a pause gather for a moment, so that several leave together.
+//! Small reliable samples of which many are published gather for a moment, so that several leave together.
 //!
 //! # Problem
 //!
