@@ -142,9 +142,7 @@ class Reader:
         self.data, self.at = data, 0
 
     def integer(self, size):
-        require(self.at + size <= len(self.data), "ends early")
-        self.at += size
-        return int.from_bytes(self.data[self.at - size : self.at], "little")
+        return int.from_bytes(self.bytes(size), "little")
 
     def varint(self):
         value, shift = 0, 0

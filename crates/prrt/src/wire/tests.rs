@@ -387,6 +387,54 @@ proptest! {
     }
 
     #[test]
+    fn several_samples_come_back_one_by_one(
+        ahead_ns in proptest::collection::vec(-(1i64 << 37)..(1 << 37), 2..=SAMPLES_MAX),
+        (sequence, behind, length) in (1u64..1 << 60, any::<u32>(), 0usize..200),
+    ) {
+        let numbers = Numbers { packet: 0x0a_0000, position: sequence + u64::from(behind), behind: behind >> 1 };
+        let pattern: Vec<u8> = (0..200).collect();
+        let payload = |place: usize| &pattern[..(length + 7 * place) % 200];
+        let mut body = Body::default();
+        for (place, ahead_ns) in ahead_ns.iter().enumerate() {
+            prop_assert!(body.push(CLOCK_NS + ahead_ns, payload(place), usize::MAX));
+        }
+        let first = Samples {
+            writer: StreamId(behind),
+            numbers,
+            sequence,
+            source_time_ns: CLOCK_NS + ahead_ns[0],
+            body: body.bytes(),
+        };
+        let bytes = bytes_of(&Datagram { load: Some(Load::Samples(first)), ..loaded(sample()) });
+        let Ok(Datagram { load: Some(Load::Samples(read)), .. }) = decode(&bytes) else {
+            return Err(TestCaseError::fail("not read"));
+        };
+        let found: Vec<_> = read.fragments().collect();
+        prop_assert_eq!(found.len(), ahead_ns.len());
+        for (place, (fragment, ahead_ns)) in found.into_iter().zip(ahead_ns).enumerate() {
+            let later = place as u64;
+            let Service::Reliable(own) = fragment.service else { return Err(TestCaseError::fail("reliable")) };
+            prop_assert_eq!((own.position, own.oldest()), (numbers.position + later, numbers.oldest()));
+            prop_assert_eq!((fragment.sequence, fragment.payload), (sequence + later, payload(place)));
+            prop_assert_eq!(fragment.origin, Origin::exactly(CLOCK_NS + ahead_ns));
+        }
+    }
+
+    #[test]
+    fn arbitrary_bodies_of_several_samples_are_refused_or_mean_what_they_are_encoded_to(
+        tail in proptest::collection::vec(prop_oneof![0u8..12, any::<u8>()], 0..120),
+    ) {
+        let mut bytes = example("Several samples")[..15].to_vec();
+        bytes.extend(tail);
+        if let Ok(datagram) = decode(&bytes) {
+            let again = bytes_of(&datagram);
+            prop_assert_eq!(decode(&again), Ok(datagram));
+            let Some(Load::Samples(samples)) = datagram.load else { return Err(TestCaseError::fail("several")) };
+            prop_assert!((2..=SAMPLES_MAX).contains(&samples.fragments().count()));
+        }
+    }
+
+    #[test]
     fn all_feedback_comes_back(
         (back, missing, refused) in (0u64..1 << 20, any::<[u64; 3]>(), any::<u64>()),
         (arrived_ns, delay_ns) in any::<(i64, u32)>(),
