@@ -196,10 +196,10 @@ impl Stream {
     /// The first fragment never sent yet, of a sample that is still held and that the reader takes.
     pub(crate) fn next_unsent(&mut self) -> Option<(u64, u16)> {
         self.unsent = self.unsent.max((self.first_position(), 0));
-        (self.unsent.0 < self.next_position && self.is_within_limit(self.unsent.0)).then_some(self.unsent)
+        (self.unsent_in_limit() > 0).then_some(self.unsent)
     }
 
-    /// Samples that have not begun to be sent and that the reader takes.
+    /// Samples that have not wholly been sent yet and that the reader takes.
     pub(crate) fn unsent_in_limit(&self) -> usize {
         let end = self.limit.map_or(self.next_position, |limit| limit.min(self.next_position));
         end.saturating_sub(self.unsent.0) as usize

@@ -443,8 +443,7 @@ impl Sending {
             let (packet, bytes) = (Some(self.sent_packets.next_number()), (out.len() - before) as u64);
             let why = next.purpose();
             counters.note(|| Event::Sent { packet, part: self.bound.part(next.carried), bytes, why });
-            let forgotten = self.sent_packets.sent(next.carried, out.len() - before, now);
-            self.lost.extend(forgotten.into_iter().flat_map(Carried::each));
+            self.note_in_flight(next.carried, out.len() - before, now);
             return true;
         }
         let packet = self.sent_packets.next_number();

@@ -179,7 +179,7 @@ impl Driver {
             longest = Span::ZERO;
         }
         let mut due = state.poll_timeout(now).min(self.shared.check_at());
-        // A thread that was interrupted while it sends would not be let on by one that comes round and round.
+        // To busy-wait for a thread that was preempted while it sends would keep that from its core.
         if due <= now && self.shared.is_left_to_others() {
             due = now + longest;
         }

@@ -3,7 +3,7 @@
 
 use super::Sending;
 use crate::sent_packets::{Carried, Kind};
-use crate::wire::{SAMPLES_MAX, is_short_time};
+use crate::wire::is_short_time;
 
 impl Sending {
     /// What the next datagram carries: the sample of `carried` and those behind it, of `samples` in a row that are to be sent. If it is more than one,
@@ -26,11 +26,10 @@ impl Sending {
         if length(0).saturating_add(length(1)) >= *fragment_bytes_max {
             return carried;
         }
-        let samples = samples.min(SAMPLES_MAX).min(sent_packets.samples_in_window(length(0)));
-        for place in 0..samples {
+        for place in 0..samples.min(sent_packets.samples_in_window(length(0))) {
             let follows = sample(place).filter(|sample| {
                 let is_next = sample.sequence == first.sequence + place as u64;
-                is_next && sample.count == 1 && sample.origin.source_error == 0 && !sample.has_arrived()
+                is_next && sample.count == 1 && sample.origin.source_error == 0
             });
             let Some(next) = follows else { break };
             if !body.push(next.origin.source_time_ns, next.payload(), *fragment_bytes_max) {

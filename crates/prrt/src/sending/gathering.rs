@@ -1,4 +1,4 @@
-//! Small reliable samples of which many are published gather for a moment, so that several leave together.
+//! Batching: small reliable samples of which many are published wait for each other for a moment, so that several leave together.
 //!
 //! # Problem
 //!

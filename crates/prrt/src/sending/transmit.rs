@@ -34,6 +34,11 @@ impl Sending {
         // What fills it is zeros.
         out.resize(before + bytes, 0);
         let carried = Carried { writer: StreamId(0), position: 0, index: 0, kind: Kind::Probe };
+        self.note_in_flight(carried, bytes, now);
+    }
+
+    /// A numbered datagram was sent; what had to be forgotten for it is to be retransmitted.
+    pub(super) fn note_in_flight(&mut self, carried: Carried, bytes: usize, now: Instant<Local>) {
         let forgotten = self.sent_packets.sent(carried, bytes, now);
         self.lost.extend(forgotten.into_iter().flat_map(Carried::each));
     }
@@ -75,8 +80,7 @@ impl Sending {
         let before = out.len();
         piggyback.encode(Some(load), out);
         if stream.reliable {
-            // There was room for it, so nothing was forgotten.
-            self.sent_packets.sent(carried, out.len() - before, now);
+            self.note_in_flight(carried, out.len() - before, now);
         }
     }
 }

@@ -72,7 +72,7 @@ fn a_sample_by_udp_does_not_wait_for_the_thread_that_sends() {
     });
     // Far longer than it takes: a lock that is waited for would never come.
     let published = is_done.recv_timeout(Duration::from_secs(120));
-    assert!(from.shared.is_left_to_others(), "the node's thread would come round and round");
+    assert!(from.shared.is_left_to_others(), "the node's thread would busy-wait");
     // Its holder looks once more before it goes.
     drop(send_queue);
     from.shared.kick();
