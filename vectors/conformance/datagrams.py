@@ -204,7 +204,7 @@ def parse_body(content, data, near):
             parse_numbers(reader, found, near)
         elif load != BEST_EFFORT:
             parse_place(reader, found, near)
-        found["fragment"] = reader.rest()
+        found["fragment"] = reader.rest() if load != RELIABLE else parse_padded(reader, found)
     elif load == PARITY:
         found["writer"] = reader.varint()
         parse_place(reader, found, near)
@@ -301,6 +301,17 @@ def parse_place(reader, found, near):
     found |= {"symbol": reader.integer(1), "symbols": reader.integer(1), "repairs": reader.integer(1)}
 
 
+def parse_padded(reader, found):
+    """A reliable fragment: the last of several is as long as the others, zeros behind it."""
+    rest = reader.rest()
+    if found["count"] == 1:
+        return rest
+    size = -(-found["total"] // found["count"])
+    left = min(size, found["total"] - found["index"] * size)
+    require(len(rest) == size and not any(rest[left:]))
+    return rest[:left]
+
+
 def sample(writer, sequence, source, fragment, numbers=None, part=None):
     """Content and bytes of a sample; `numbers` (packet, behind, ahead) if it is reliable, `part` (total, index, count) if a fragment."""
     content = (RELIABLE if numbers else BEST_EFFORT) << 3 | (1 if part else 0)
@@ -310,6 +321,8 @@ def sample(writer, sequence, source, fragment, numbers=None, part=None):
         packet, behind, ahead = numbers
         out += (packet % 2**24).to_bytes(3, "little") + bytes([min(behind, 15) | min(ahead, 15) << 4])
         out += b"".join(varint(value) for value in (behind, ahead) if value >= 15)
+        if part:
+            fragment = fragment.ljust(-(-part[0] // part[2]), b"\0")
     return content, out + fragment
 
 

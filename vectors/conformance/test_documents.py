@@ -67,6 +67,9 @@ def test_samples():
     expect(first, packet=658_188, position=299, lowest=295, sequence=300, source=999_999_000, fragment=b"\7" * 10)
     expect(second, packet=658_188, position=300, lowest=295, sequence=301, source=10**9 + 1_000, fragment=b"\7\7")
     expect(third, packet=658_188, position=301, lowest=295, sequence=302, source=10**9 + 999, fragment=b"")
+    content, body = datagrams.sample(3, 300, 999_999_000, b"\7" * 8, numbers=(658_188, 4, 1), part=(28, 2, 3))
+    assert example("Last fragment of a reliable sample") == datagrams.short_header(content, 1541) + body
+    expect(parsed(example("Last fragment of a reliable sample")), total=28, index=2, count=3, fragment=b"\7" * 8)
     content, body = datagrams.sample(3, 300, 999_999_000, b"\7" * 10)
     assert example("Long header") == datagrams.long_header(content, 1541, 2055, 0x04030201, 10**9, 6) + body
     found = parsed(example("Fragment with a deadline"))

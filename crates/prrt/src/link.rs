@@ -392,6 +392,11 @@ impl Link {
         self.sending.is_gathering(now)
     }
 
+    /// Whether the sample queued last ended the wait of others: all of them can be sent.
+    pub fn has_gathered(&self) -> bool {
+        self.sending.has_gathered()
+    }
+
     /// Samples that wait for more leave with the next [`poll_transmit`](Link::poll_transmit): no more will come soon.
     pub fn flush(&mut self) {
         self.sending.flush();

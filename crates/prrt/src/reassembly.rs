@@ -1,12 +1,16 @@
 //! The reassembly buffer: a sample of which some fragments arrived, and the limit on the memory of all of them.
 //!
-//! Memory grows with the fragments that arrive; what counts against the limits is the announced length.
+//! Memory grows with the fragments that arrive; what counts against the limits is the announced length. The memory of one sample that was delivered is kept for
+//! the next: of long ones the allocator gives it back to the kernel, and each page of new memory costs a page fault.
 
 use crate::config::{LinkConfig, SAMPLE_OVERHEAD_BYTES};
 use crate::counters::LinkCounters;
 use crate::fragment_set::FragmentSet;
 use crate::stream::Origin;
 use crate::wire::Fragment;
+
+/// The longest memory kept for the next sample.
+const SPARE_BYTES_MAX: usize = 4 << 20;
 
 /// The memory of all samples held, of all writers together.
 #[derive(Debug)]
@@ -19,6 +23,8 @@ pub(crate) struct Room {
     /// Those, and whole ones that wait for their turn.
     samples: usize,
     bytes: usize,
+    /// For the next sample, empty.
+    spare: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -41,6 +47,7 @@ impl Room {
             partials: 0,
             samples: 0,
             bytes: 0,
+            spare: Vec::new(),
         }
     }
 
@@ -74,7 +81,7 @@ impl Room {
             total_bytes: fragment.total_bytes,
             count: fragment.count,
             arrived: FragmentSet::default(),
-            payload: Vec::new(),
+            payload: std::mem::take(&mut self.spare),
         };
         self.partials += 1;
         self.samples += 1;
@@ -86,6 +93,15 @@ impl Room {
         self.partials -= usize::from(!held.is_whole());
         self.samples -= 1;
         self.bytes -= held.cost();
+    }
+
+    /// Takes back the memory of a sample that was delivered.
+    pub(crate) fn reuse(&mut self, held: Reassembly) {
+        let mut payload = held.payload;
+        if (self.spare.capacity()..=SPARE_BYTES_MAX).contains(&payload.capacity()) {
+            payload.clear();
+            self.spare = payload;
+        }
     }
 }
 
@@ -141,6 +157,9 @@ impl Reassembly {
             // At most twice what has to be there, and never more than the whole.
             let capacity = (2 * end).min(self.total_bytes as usize);
             self.payload.reserve_exact(capacity - self.payload.len());
+        }
+        if self.payload.len() == start {
+            return self.payload.extend_from_slice(fragment);
         }
         if self.payload.len() < end {
             self.payload.resize(end, 0);

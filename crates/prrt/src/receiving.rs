@@ -201,6 +201,7 @@ impl Reader {
             room.leave(&held);
             if held.is_whole() {
                 self.deliver(held.sequence, held.origin, held.payload(), sink);
+                room.reuse(held);
             } else {
                 sink.counters.incomplete += 1;
             }
@@ -220,6 +221,7 @@ impl Reader {
             room.leave(&held);
             self.next = Some(key + 1);
             self.deliver(held.sequence, held.origin, held.payload(), sink);
+            room.reuse(held);
         }
     }
 

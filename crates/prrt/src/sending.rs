@@ -162,9 +162,9 @@ impl Sending {
         stream.reliable = sample.class == Class::Reliable;
         let queued = Queued::new(sample, shared, self.fragment_bytes_max);
         self.queue_bytes += queued.cost();
-        let is_small = stream.reliable && queued.count == 1;
+        let may_gather = stream.reliable;
         stream.push(queued);
-        if is_small {
+        if may_gather {
             let waiting = (stream.waiting(), sample.depth as usize);
             let is_alone = self.turns.is_empty();
             let bytes = (sample.payload.len(), self.fragment_bytes_max);
@@ -266,6 +266,11 @@ impl Sending {
             && self.gathering.is_on(now)
             && self.lost.is_empty()
             && self.bound.is_empty()
+    }
+
+    /// Whether the sample queued last ended the wait of others.
+    pub(crate) fn has_gathered(&self) -> bool {
+        self.gathering.has_gathered()
     }
 
     /// What waits for more waits no longer.

@@ -19,6 +19,8 @@ use crate::wire::SAMPLES_MAX;
 
 /// What each sample fills; to send one by itself takes less.
 const INTERVAL: Span = Span::from_us(20);
+/// And for each of its datagrams but the first.
+const DATAGRAM_INTERVAL: Span = Span::from_us(5);
 /// From here on samples wait.
 const LEVEL_MIN: Span = Span::from_us(400);
 /// For this part of what is above that.
@@ -27,10 +29,10 @@ const PARTS: i64 = 8;
 const WAIT_MAX: Span = Span::from_us(100);
 /// Shorter is not worth while: the next sample is hardly there.
 const WAIT_MIN: Span = Span::from_us(10);
-/// Bytes that wait at most.
-const BYTES_MAX: usize = 32 << 10;
-/// Datagrams that they need at most, so that one system call sends them.
-const DATAGRAMS_MAX: usize = 8;
+/// Bytes that wait at most, so that one system call sends them in one buffer.
+const BYTES_MAX: usize = 60 << 10;
+/// Datagrams that they need at most.
+const DATAGRAMS_MAX: usize = 44;
 /// Parts of the history that wait at most.
 const HISTORY_PARTS: usize = 2;
 
@@ -44,10 +46,12 @@ pub(super) struct Gathering {
     until: Option<Instant<Local>>,
     samples: usize,
     bytes: usize,
+    /// Samples that waited are to be sent.
+    has_gathered: bool,
 }
 
 impl Gathering {
-    /// A reliable sample was queued that fits into a datagram of `datagram_bytes`. `waiting` of its writer, of `depth`, have not begun to be sent, itself
+    /// A reliable sample was queued, cut into fragments of `datagram_bytes`. `waiting` of its writer, of `depth`, have not begun to be sent, itself
     /// included; `is_alone`: nothing else waits on the link.
     pub(super) fn handle_queued(
         &mut self,
@@ -56,8 +60,11 @@ impl Gathering {
         is_alone: bool,
         now: Instant<Local>,
     ) {
-        let elapsed = self.queued_at.replace(now).map_or(INTERVAL, |before| now - before);
-        self.level = (self.level + INTERVAL - elapsed).clamp(Span::ZERO, LEVEL_MIN + WAIT_MAX * PARTS);
+        self.has_gathered = self.until.is_some_and(|until| until <= now);
+        let datagrams = (bytes / datagram_bytes.max(1)).min(DATAGRAMS_MAX) as i64;
+        let fills = INTERVAL + DATAGRAM_INTERVAL * datagrams;
+        let elapsed = self.queued_at.replace(now).map_or(fills, |before| now - before);
+        self.level = (self.level + fills - elapsed).clamp(Span::ZERO, LEVEL_MIN + WAIT_MAX * PARTS);
         let wait = (self.level - LEVEL_MIN) / PARTS;
         if is_alone && wait >= WAIT_MIN {
             (self.until, self.samples, self.bytes) = (Some(now + wait), 0, 0);
@@ -73,7 +80,12 @@ impl Gathering {
 
     /// What waits is sent now.
     pub(super) fn end(&mut self) {
-        self.until = None;
+        self.has_gathered |= self.until.take().is_some();
+    }
+
+    /// Whether the sample queued last ended the wait of others.
+    pub(super) fn has_gathered(&self) -> bool {
+        self.has_gathered && self.has_joined()
     }
 
     /// Until when samples wait.
@@ -133,7 +145,7 @@ mod tests {
         let mut gathering = Gathering::default();
         for number in 0..1_000 {
             let now = Instant::from_ns(number * 1_000);
-            gathering.handle_queued((17 << 10, 61_440), (1, 1_000), true, now);
+            gathering.handle_queued((31 << 10, 61_440), (1, 1_000), true, now);
             assert!(!gathering.is_on(now));
         }
     }

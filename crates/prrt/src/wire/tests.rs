@@ -57,6 +57,23 @@ fn a_reliable_sample_has_the_bytes_of_the_specification() {
     assert_eq!(decode(&bytes), Ok(loaded(sample())));
 }
 
+#[test]
+fn the_last_fragment_of_a_reliable_sample_is_as_long_as_the_others() {
+    let last = Fragment { index: 2, payload: &PAYLOAD[..8], ..fragment() };
+    let bytes = bytes_of(&loaded(last));
+    assert_eq!(bytes, example("Last fragment of a reliable sample"));
+    assert_eq!(bytes.len(), bytes_of(&loaded(fragment())).len());
+    assert_eq!(decode(&bytes), Ok(loaded(last)));
+    assert_eq!(decode(&bytes[..bytes.len() - 1]), Err(Malformed::Length));
+    let longer = [&bytes[..], &[0]].concat();
+    assert_eq!(decode(&longer), Err(Malformed::Length));
+    let mut other = bytes.clone();
+    other[bytes.len() - 2] = 1;
+    assert_eq!(decode(&other), Err(Malformed::Value));
+    let best_effort = bytes_of(&loaded(Fragment { service: Service::BestEffort, ..last }));
+    assert!(best_effort.ends_with(&PAYLOAD[..8]), "of others no datagram is longer than it must be");
+}
+
 /// The first sample, one that is 2 µs younger, and an empty one 1 ns before that.
 fn body() -> Body {
     let mut body = Body::default();
@@ -376,7 +393,7 @@ proptest! {
             let sequence = u64::from(sequence);
             let datagram = loaded(Fragment { total_bytes, index, count, origin, sequence, service, payload, ..fragment() });
             let bytes = bytes_of(&datagram);
-            prop_assert!(bytes.len() <= HEADER_BYTES_MAX + payload.len());
+            prop_assert!(bytes.len() <= HEADER_BYTES_MAX + fragment_bytes);
             prop_assert_eq!(decode(&bytes), Ok(datagram));
             if let Some(Load::Fragment(fragment)) = datagram.load {
                 prop_assert_eq!(fragment.start(), together.len());
