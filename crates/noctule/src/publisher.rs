@@ -57,6 +57,8 @@ pub struct Publisher {
     lent: Option<Lent>,
     /// For what is lent where it cannot be in a ring.
     buffer: Vec<u8>,
+    /// Memory for the next sample to other hosts.
+    spare: Option<Arc<[u8]>>,
     linger: Duration,
 }
 
@@ -245,6 +247,7 @@ impl PublisherBuilder {
             shift_bytes,
             lent,
             buffer,
+            spare: None,
             linger,
         })
     }
@@ -327,7 +330,7 @@ impl Publisher {
             }
         }
         if is_read_elsewhere && let Some(bytes) = elsewhere {
-            self.shared.send(&self.topic, (self.sequence, origin), bytes);
+            self.shared.send(&self.topic, (self.sequence, origin), bytes, &mut self.spare);
         }
         Ok(())
     }

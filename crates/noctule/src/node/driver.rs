@@ -96,8 +96,9 @@ impl Driver {
         while !self.shared.stop.load(Ordering::Acquire) {
             let (is_copied, spent) = {
                 let mut state = self.shared.lock();
-                state.handle_timeout(clock::now());
-                (state.envelope.is_copied(), state.unacknowledged.take_spent())
+                let now = clock::now();
+                state.handle_timeout(now);
+                (state.envelope.is_copied(), state.unacknowledged.take_spent(now))
             };
             if is_copied {
                 return self.end_as_copy();
@@ -194,7 +195,7 @@ impl Driver {
             return;
         }
         let shared = Arc::clone(&self.shared);
-        let mut left = BATCH;
+        let mut left = shared.sockets.offload.left();
         while left > 0 {
             // Before the look at the lease: a subscriber that takes it waits for the lock before it receives.
             let mut state = shared.lock();

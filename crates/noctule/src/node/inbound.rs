@@ -41,6 +41,8 @@ pub(super) struct Inbound {
     pub(super) is_group: bool,
     /// A reader keeps all, so the link is granted what there is room for.
     pub(super) is_kept: bool,
+    /// A reader that keeps all will report when there is more room than the link knows: until then nothing can be granted.
+    is_awaited: bool,
     /// Samples that the ring holds for readers.
     pub(super) depth: u32,
     /// Newest sequence that was put into the ring.
@@ -100,6 +102,7 @@ impl Inbound {
             has_deadline,
             is_group: writer.qos.multicast,
             is_kept: false,
+            is_awaited: false,
             depth,
             sequence: None,
             highest: Arc::default(),
@@ -152,6 +155,11 @@ impl Inbound {
         }
     }
 
+    /// Whether the link is to be granted something after a sample: that makes no room, so not where a reader will report when there is some.
+    pub(super) fn is_to_grant(&self) -> bool {
+        self.is_kept && !self.is_awaited
+    }
+
     /// Samples that there is room for, and at most, so that no reader that keeps all loses one.
     fn room(&mut self) -> Option<(u32, u32)> {
         let Inbound { writer, readers, .. } = self;
@@ -165,18 +173,24 @@ impl Inbound {
 
     /// Has each reader say so when there is room for so many. True if one has read so far meanwhile.
     fn watch(&mut self, again: u32) -> bool {
-        let Inbound { writer, readers, .. } = self;
+        let Inbound { writer, readers, is_awaited, .. } = self;
         let mut has_room = false;
+        *is_awaited = false;
         for OwnReader { id, keeps } in readers.values() {
             let Some((depth, progress)) = keeps else { continue };
-            let left = u64::from(depth.saturating_sub(again));
-            match writer.position_with(left, *id) {
-                None => progress.rest(),
-                Some(goal) => {
-                    progress.watch(goal);
-                    has_room |= writer.unread(*id) <= left;
-                }
-            }
+            let left = depth.checked_sub(again).map(u64::from);
+            let goal = match left {
+                Some(left) => writer.position_with(left, *id),
+                // When that many more have come and were read.
+                None => Some(writer.position() + u64::from(again - depth)),
+            };
+            let Some(goal) = goal else {
+                progress.rest();
+                continue;
+            };
+            progress.watch(goal);
+            *is_awaited = true;
+            has_room |= left.is_some_and(|left| writer.unread(*id) <= left);
         }
         has_room
     }

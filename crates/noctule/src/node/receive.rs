@@ -18,8 +18,6 @@ use super::state::State;
 use crate::clock::{self, Raw};
 use crate::deadline::span;
 
-/// Segments of one receive offload that are processed under one lock, a few microseconds each.
-const SEGMENT_BATCH: usize = 16;
 /// A thread that wakes so late is stalled.
 const STALLED: Span = Span::from_ms(3);
 
@@ -144,18 +142,23 @@ impl Shared {
         }
     }
 
-    /// Processes a datagram of the own socket, and those that the kernel joined with it until `is_done`, a batch at most; replies are sent at once. If it lay there, so
-    /// may others, and an acknowledgement sent before they are processed would report them lost. Whether word to look round was among those.
+    /// Processes a datagram of the own socket, and those that the kernel joined with it until `is_done`, a batch at most; replies are sent at once, unless more of what was
+    /// joined is left. If it lay there, so may others, and an acknowledgement sent before they are processed would report them lost. Whether word to look round was among those.
     fn process(&self, buffer: &mut Vec<u8>, arrival: &Arrival, mut is_done: impl FnMut() -> bool) -> bool {
         let changes = self.changes.so_far();
-        let looks_round = self.work(Effort::All, |state, now| {
-            let reception = Reception::of(arrival, now);
-            let is_stalled = now - reception.came > STALLED;
-            self.handle_joined(state, (buffer, arrival, reception), SEGMENT_BATCH, || {
-                is_stalled || is_done()
-            });
-            is_stalled && self.drain(state, buffer)
-        });
+        let offload = &self.sockets.offload;
+        let looks_round = self.work_until(
+            Effort::All,
+            |_, now| (!offload.may_wait(now)).then_some(Effort::All),
+            |state, now| {
+                let reception = Reception::of(arrival, now);
+                let is_stalled = now - reception.came > STALLED;
+                self.handle_joined(state, (buffer, arrival, reception), BATCH_LIMIT, || {
+                    is_stalled || is_done()
+                });
+                is_stalled && self.drain(state, buffer)
+            },
+        );
         // The thread has to see that they are seen, and may sleep.
         if self.changes.so_far() != changes {
             self.kick();
@@ -173,7 +176,6 @@ impl Shared {
     ) -> Option<(usize, bool)> {
         let arrival = self.sockets.receive_own(buffer).ok()??;
         let reception = Reception::of(&arrival, clock::now());
-        let datagrams_max = datagrams_max.min(SEGMENT_BATCH);
         let taken = self.handle_joined(state, (buffer, &arrival, reception), datagrams_max, || false);
         Some((taken, arrival.length_bytes == 0))
     }
@@ -187,17 +189,22 @@ impl Shared {
         datagrams_max: usize,
         mut is_done: impl FnMut() -> bool,
     ) -> usize {
+        let offload = &self.sockets.offload;
         let from = (self.sockets.in_own_family(arrival.from), Via::Unicast);
+        let datagrams_max = datagrams_max.min(offload.left());
         let mut length_bytes = arrival.length_bytes.min(buffer.len());
-        for handled in 1.. {
+        let mut handled = 0;
+        loop {
             state.handle_datagram(&mut buffer[..length_bytes], from, reception);
-            if handled >= datagrams_max || !self.sockets.offload.has_more() || is_done() {
-                return handled;
+            handled += 1;
+            if handled >= datagrams_max || !offload.has_more() || is_done() {
+                break;
             }
-            let Ok(Some(next)) = self.sockets.receive_own(buffer) else { return handled };
+            let Ok(Some(next)) = self.sockets.receive_own(buffer) else { break };
             length_bytes = next.length_bytes;
         }
-        datagrams_max
+        offload.note_handled(handled);
+        handled
     }
 
     /// Receives what lies in the own socket, if the thread is to and is stalled: without its feedback, repairs would be
@@ -217,7 +224,7 @@ impl Shared {
 
     /// Receives what lies in the own socket, a batch at most. Whether word to look round was there, too.
     fn drain(&self, state: &mut State, buffer: &mut Vec<u8>) -> bool {
-        let (mut looks_round, mut left) = (false, BATCH_LIMIT);
+        let (mut looks_round, mut left) = (false, self.sockets.offload.left());
         while left > 0 {
             let Some((taken, is_word)) = self.take_joined(state, buffer, left) else { break };
             (looks_round, left) = (looks_round | is_word, left - taken);

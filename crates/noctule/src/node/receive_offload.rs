@@ -3,21 +3,34 @@
 //! The kernel joins datagrams of one sender that arrive together (`UDP_GRO`, udp(7)): a long sample costs a system call for up to 64 of its fragments. The
 //! rest of the segments is kept here and comes before what the socket still has, so the thread that reads next goes on in the order of arrival. One thread reads at a
 //! time: see [`socket_lease`](super::socket_lease).
+//!
+//! A subscriber gets a sample as soon as it is there and comes back for the rest: one acknowledgement is sent for all of what was joined.
 
 use std::io;
 use std::net::UdpSocket;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use noctule_prrt::BATCH_LIMIT;
 use noctule_sys::datagram::{self, Arrival};
+use noctule_timebase::{Instant, Span};
+
+use crate::clock::{self, Raw};
 
 /// Longer datagrams are not ours.
 pub(super) const DATAGRAM_BYTES_MAX: usize = 65_536;
+
+/// Datagrams that may lie handled and not acknowledged while a subscriber has the sample that they completed, and the longest time.
+const WAITING_MAX: usize = 48;
+const WAIT_MAX: Span = Span::from_ms(1);
 
 /// What the kernel has handed over and nobody has received.
 #[derive(Debug)]
 pub(super) struct ReceiveOffload {
     has_more: AtomicBool,
+    /// When the kernel handed them over, on the raw clock, and how many were handled and not acknowledged.
+    read_at_ns: AtomicI64,
+    waiting: AtomicUsize,
     rest: Mutex<Rest>,
 }
 
@@ -35,7 +48,36 @@ impl ReceiveOffload {
     pub(super) fn new() -> ReceiveOffload {
         // As long as any reader's buffer, for which it is exchanged: nothing is allocated or copied when a sample arrives.
         let rest = Rest { bytes: vec![0; DATAGRAM_BYTES_MAX], next: 0, end: 0, arrival: None };
-        ReceiveOffload { has_more: AtomicBool::new(false), rest: Mutex::new(rest) }
+        ReceiveOffload {
+            has_more: AtomicBool::new(false),
+            read_at_ns: AtomicI64::new(0),
+            waiting: AtomicUsize::new(0),
+            rest: Mutex::new(rest),
+        }
+    }
+
+    /// So many datagrams were handled.
+    pub(super) fn note_handled(&self, datagrams: usize) {
+        self.waiting.fetch_add(datagrams, Ordering::Relaxed);
+    }
+
+    /// What was handled is acknowledged.
+    pub(super) fn note_acknowledged(&self) {
+        // A store costs more, and mostly nothing waits.
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.waiting.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Datagrams that may be handled before those that were are acknowledged.
+    pub(super) fn left(&self) -> usize {
+        BATCH_LIMIT.saturating_sub(self.waiting.load(Ordering::Relaxed))
+    }
+
+    /// Whether what was handled can be acknowledged with the rest of what was joined.
+    pub(super) fn may_wait(&self, now: Instant<Raw>) -> bool {
+        let read_at = Instant::from_ns(self.read_at_ns.load(Ordering::Relaxed));
+        self.has_more() && self.waiting.load(Ordering::Relaxed) < WAITING_MAX && now - read_at < WAIT_MAX
     }
 
     /// Whether there is a datagram that the socket does not signal any more.
@@ -104,6 +146,7 @@ impl ReceiveOffload {
         let length_bytes = arrival.segment_bytes;
         buffer[..length_bytes].copy_from_slice(&rest.bytes[..length_bytes]);
         (rest.next, rest.end, rest.arrival) = (length_bytes, read_bytes, Some(arrival));
+        self.read_at_ns.store(clock::now().ns(), Ordering::Relaxed);
         self.has_more.store(true, Ordering::Release);
         Arrival { length_bytes, ..arrival }
     }

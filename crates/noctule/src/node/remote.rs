@@ -254,6 +254,11 @@ impl Remote {
         self.link.is_gathering(link_clock(now))
     }
 
+    /// Whether the sample queued last ended the wait of others.
+    pub(super) fn has_gathered(&self) -> bool {
+        self.link.has_gathered()
+    }
+
     /// What waits for more leaves with the next datagram.
     pub(super) fn flush(&mut self) {
         self.link.flush();
@@ -401,19 +406,17 @@ impl Remote {
         let own_ns = (local - (now - came)).ns();
         let arrival = Arrival { now: link_clock(now), came: link_clock(came), own_ns, peer_ns, ecn };
         let inbound = &mut self.inbound;
-        let mut kept = None;
+        let mut granted = None;
         // What breaks the specification is counted by the link.
         let _ = self.link.handle_datagram(body, arrival, &mut |sample| {
             let writer = EndpointId(sample.writer.0);
             if let Some(inbound) = inbound.get_mut(&writer) {
                 inbound.take(&sample, clock, now);
-                if inbound.is_kept {
-                    kept = Some(writer);
-                }
+                granted = inbound.is_to_grant().then_some(writer);
             }
         });
         // A datagram is of one writer.
-        if let Some(writer) = kept {
+        if let Some(writer) = granted {
             self.grant(writer);
         }
         self.drain_trace();

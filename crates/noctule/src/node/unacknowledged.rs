@@ -24,8 +24,11 @@ pub const UNACKNOWLEDGED_BYTES_DEFAULT: usize = 256 << 20;
 /// Samples looked at each time another is published: whether some link still holds them.
 const SWEEP: usize = 8;
 /// Of longer ones the memory goes back to the kernel when they are freed, which takes up to a millisecond: not while the state is locked, and not
-/// in a thread that publishes something else.
+/// in a thread that publishes something else. To get it again costs more than to copy a sample: a page fault each 4 KiB.
 const QUICKLY_FREED_BYTES: usize = 32 << 10;
+/// Payloads that no link holds any more are kept so long, and so many of them, for samples of the same length.
+const SPARE_TIME: Span = Span::from_s(1);
+const SPARES_MAX: usize = 16;
 /// Samples published between two looks at what links hold for themselves.
 pub(super) const LOOK_AGAIN: u32 = 64;
 /// Between two notices.
@@ -38,14 +41,22 @@ pub(super) struct Unacknowledged {
     /// Payloads that links shared when they were published.
     payloads: VecDeque<Arc<[u8]>>,
     payload_bytes: usize,
-    /// Long ones that no link holds any more, for a thread that has time to free them.
-    spent: Vec<Arc<[u8]>>,
+    /// Long ones that no link holds any more: for the next samples, or for a thread that has time to free them.
+    spent: VecDeque<Spent>,
     /// Bytes that links hold each for itself, as of the last look.
     pub(super) own_bytes: usize,
     pub(super) until_look: u32,
     /// Samples of a node that it did not get, since the last notice.
     pub(super) refused: u64,
     pub(super) noted_at: Option<Instant<Raw>>,
+}
+
+/// A payload that no link holds any more.
+#[derive(Debug)]
+struct Spent {
+    payload: Arc<[u8]>,
+    /// When the thread that frees it saw it first.
+    seen_at: Option<Instant<Raw>>,
 }
 
 /// Which nodes get a new sample.
@@ -65,7 +76,7 @@ impl Unacknowledged {
             limit_bytes,
             payloads: VecDeque::new(),
             payload_bytes: 0,
-            spent: Vec::new(),
+            spent: VecDeque::new(),
             own_bytes: 0,
             until_look: 0,
             refused: 0,
@@ -95,18 +106,40 @@ impl Unacknowledged {
             if Arc::strong_count(&oldest) > 1 {
                 self.payloads.push_back(oldest);
             } else if oldest.len() > QUICKLY_FREED_BYTES {
-                self.spent.push(oldest);
+                self.spent.push_back(Spent { payload: oldest, seen_at: None });
             } else {
                 self.payload_bytes -= oldest.len();
             }
         }
     }
 
-    /// Long payloads that no link holds any more, to be freed when the state is not locked. They count until then.
+    /// Memory for a payload of so many bytes, of which nothing is needed any more.
+    pub(super) fn take_spare(&mut self, bytes: usize) -> Option<Arc<[u8]>> {
+        let at = self.spent.iter().position(|spent| spent.payload.len() == bytes)?;
+        let Spent { payload, .. } = self.spent.remove(at)?;
+        self.payload_bytes -= bytes;
+        Some(payload)
+    }
+
+    /// Long payloads that no link holds any more and no sample has taken in time, to be freed when the state is not locked. They count until
+    /// then.
     #[must_use]
-    pub(super) fn take_spent(&mut self) -> Vec<Arc<[u8]>> {
-        self.payload_bytes -= self.spent.iter().map(|payload| payload.len()).sum::<usize>();
-        std::mem::take(&mut self.spent)
+    pub(super) fn take_spent(&mut self, now: Instant<Raw>) -> Vec<Arc<[u8]>> {
+        let seen = self.spent.iter_mut().map(|spent| *spent.seen_at.get_or_insert(now));
+        let old = seen.filter(|seen_at| now - *seen_at >= SPARE_TIME).count();
+        self.take_oldest_spent(old.max(self.spent.len().saturating_sub(SPARES_MAX)))
+    }
+
+    /// As [`take_spent`](Unacknowledged::take_spent), those that a sample may still take among them.
+    #[must_use]
+    pub(super) fn take_all_spent(&mut self) -> Vec<Arc<[u8]>> {
+        self.take_oldest_spent(self.spent.len())
+    }
+
+    fn take_oldest_spent(&mut self, count: usize) -> Vec<Arc<[u8]>> {
+        let taken: Vec<_> = self.spent.drain(..count).map(|spent| spent.payload).collect();
+        self.payload_bytes -= taken.iter().map(|payload| payload.len()).sum::<usize>();
+        taken
     }
 
     pub(super) fn has_room(&self, bytes: usize, share: usize) -> bool {
@@ -117,6 +150,8 @@ impl Unacknowledged {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NOW: Instant<Raw> = Instant::from_ns(0);
 
     #[test]
     fn a_payload_counts_once_and_as_long_as_a_link_holds_it() {
@@ -155,8 +190,44 @@ mod tests {
         }
         assert!(freed.upgrade().is_some());
         assert_eq!(budget.bytes(), 1 << 20, "it counts as long as its memory is held");
-        drop(budget.take_spent());
+        assert!(
+            budget.take_spent(NOW).is_empty()
+                && budget.take_spent(NOW + SPARE_TIME - Span::from_ns(1)).is_empty()
+        );
+        assert!(freed.upgrade().is_some(), "a picture may follow");
+        drop(budget.take_spent(NOW + SPARE_TIME));
         assert!(freed.upgrade().is_none());
-        assert_eq!((budget.bytes(), budget.take_spent().len()), (0, 0));
+        assert_eq!((budget.bytes(), budget.take_all_spent().len()), (0, 0));
+    }
+
+    /// A payload that its link had and has acknowledged.
+    fn spend(budget: &mut Unacknowledged, bytes: usize) {
+        let payload: Arc<[u8]> = vec![7; bytes].into();
+        let link = Arc::clone(&payload);
+        budget.keep(&payload);
+        drop((payload, link));
+        budget.sweep(usize::MAX);
+    }
+
+    #[test]
+    fn the_memory_of_a_picture_is_for_the_next_one_of_its_length() {
+        let mut budget = Unacknowledged::new(100 << 20);
+        spend(&mut budget, 1 << 20);
+        assert!(budget.take_spare(1 << 19).is_none());
+        let mut spare = budget.take_spare(1 << 20).unwrap();
+        assert_eq!((Arc::get_mut(&mut spare).map(|bytes| bytes.len()), budget.bytes()), (Some(1 << 20), 0));
+        assert!(budget.take_spare(1 << 20).is_none());
+    }
+
+    #[test]
+    fn no_more_memory_is_kept_for_others_than_its_limit() {
+        let mut budget = Unacknowledged::new(100 << 20);
+        (0..SPARES_MAX + 3).for_each(|longer| spend(&mut budget, (1 << 20) + longer));
+        assert_eq!(budget.take_spent(NOW).len(), 3);
+        assert!(budget.take_spare(1 << 20).is_none() && budget.take_spare((1 << 20) + 3).is_some());
+        spend(&mut budget, 64);
+        assert_eq!(budget.take_spare(64), None, "short ones are freed at once");
+        assert_eq!(budget.take_all_spent().len(), SPARES_MAX - 1);
+        assert_eq!(budget.bytes(), 0);
     }
 }

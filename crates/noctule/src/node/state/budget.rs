@@ -25,7 +25,7 @@ impl State {
             return Admitted::All;
         }
         budget.sweep(usize::MAX);
-        drop(budget.take_spent());
+        drop(budget.take_all_spent());
         if budget.has_room(bytes, 2) {
             return Admitted::All;
         }
@@ -80,7 +80,7 @@ impl State {
     /// See [`Node::unacknowledged_bytes`](crate::Node::unacknowledged_bytes).
     pub(in crate::node) fn unacknowledged_bytes(&mut self) -> usize {
         self.unacknowledged.sweep(usize::MAX);
-        drop(self.unacknowledged.take_spent());
+        drop(self.unacknowledged.take_all_spent());
         self.unacknowledged.own_bytes = self.remotes.values().map(|remote| remote.own_bytes()).sum();
         self.unacknowledged.bytes()
     }

@@ -67,8 +67,8 @@ impl State {
         })
     }
 
-    /// The next datagram to send, sealed, with its marks in `octet`: what keeps nodes together goes first, then samples, nodes in turns; of long samples
-    /// without a deadline nothing, if `only_urgent`.
+    /// Appends the next datagram to send to `out`, which must be empty if there is a key, and seals it, with its marks in `octet`: what keeps nodes together goes
+    /// first, then samples, nodes in turns; of long samples without a deadline nothing, if `only_urgent`.
     pub(in crate::node) fn poll_transmit(
         &mut self,
         now: Instant<Raw>,
@@ -76,12 +76,16 @@ impl State {
         out: &mut Vec<u8>,
     ) -> Option<To> {
         if let Some((to, bytes)) = self.envelope.poll_transmit().or_else(|| self.send_queue.pop_front()) {
-            *out = bytes;
+            out.extend_from_slice(&bytes);
             self.octet = 0;
             return Some(To::One(to));
         }
+        let start = out.len();
         loop {
-            self.envelope.begin(out);
+            out.truncate(start);
+            if self.envelope.is_sealed() {
+                self.envelope.begin(out);
+            }
             let begins = out.len();
             if let Some(to) = self.poll_discovery(now, out) {
                 self.octet = dscp::octet(&out[begins..], Ecn::NotCapable);
@@ -171,6 +175,11 @@ impl State {
     /// Whether all that is new since the last look for datagrams waits for more, to leave with it.
     pub(in crate::node) fn is_gathering(&self, now: Instant<Raw>) -> bool {
         !self.remotes.is_empty() && self.remotes.values().all(|remote| remote.is_gathering(now))
+    }
+
+    /// Whether the sample queued last ended the wait of others, all of which can be sent.
+    pub(in crate::node) fn has_gathered(&self) -> bool {
+        self.remotes.values().any(Remote::has_gathered)
     }
 
     /// Whether a sample of several datagrams waits to be sent.

@@ -9,7 +9,7 @@ use noctule_timebase::Span;
 
 use super::world::{NEAR, World};
 use crate::clock;
-use crate::node::send_queue::{SMALL_BATCH, SendQueue};
+use crate::node::send_queue::{BATCH, SMALL_BATCH, SendQueue};
 
 const CAMERA: u32 = 1_000;
 const IMU: u32 = 1_001;
@@ -54,7 +54,7 @@ fn taken_bytes(world: &mut World, is_small: impl Fn() -> bool) -> Vec<usize> {
 fn a_thread_that_waits_for_the_state_waits_for_a_few_datagrams_of_a_picture() {
     let mut world = joined();
     send(&mut world, CAMERA, PICTURE_BYTES);
-    assert_eq!(taken_bytes(&mut world, || false).len(), 64, "nobody waits");
+    assert_eq!(taken_bytes(&mut world, || false).len(), BATCH.datagrams(), "nobody waits");
     assert_eq!(taken_bytes(&mut world, || true).len(), SMALL_BATCH.datagrams());
     // Somebody comes while the twentieth is being encoded.
     let asked = Cell::new(0);
