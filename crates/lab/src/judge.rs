@@ -107,15 +107,13 @@ fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
     }
 }
 
-/// Nodes whose arrivals are measured: those on the clock of the source's host, or all if the clocks of
-/// both hosts were compared.
+/// Nodes whose arrivals are measured. Hosts are namespaces of one machine: all stamps are of its clock, unless the clocks of both hosts are artificial, and compared.
 fn receivers(plan: &CellPlan) -> Vec<u32> {
     match plan.mode {
         _ if plan.nodes == 1 => vec![0],
         Mode::RoundTrip => vec![0],
-        // With two hosts only every second node shares the source's clock: two stamps of one host. An emulated
-        // link is between namespaces of one machine, whose one clock all stamps are of.
-        _ if plan.hosts == 2 && plan.across.is_none() && plan.clocks.is_empty() => {
+        // A chain between two hosts comes back to the source's at every second node: as one is measured whose hosts have clocks of their own.
+        Mode::Chain if plan.hosts == 2 && plan.clocks.is_empty() => {
             (2..plan.nodes).step_by(2).collect()
         }
         _ => (1..plan.nodes).collect(),

@@ -246,6 +246,17 @@ fn trials_of_all_cells_of_all_plans_take_turns_forwards_and_backwards() {
 }
 
 #[test]
+fn between_two_hosts_without_clocks_of_their_own_one_way_is_measured_at_the_receiver() {
+    let two_hosts = |nodes| CellPlan { hosts: 2, ..cell("a", nodes, 1) };
+    let mut watching = Watching::default();
+    let measured = measure(&Stage::default(), &[vec![two_hosts(2), two_hosts(3)]], &mut watching);
+    let [one_way, chain] = &measured[0].cells[..] else { panic!("two cells") };
+    assert!(one_way.valid && chain.valid, "{:?} {:?}", one_way.why_invalid, chain.why_invalid);
+    assert_eq!((one_way.received, chain.received), (20, 20));
+    assert_eq!(one_way.latency_ns.unwrap().max, LATENCY_NS);
+}
+
+#[test]
 fn receivers_run_before_the_sender_and_stop_after_it() {
     let stage = Stage::default();
     measure(&stage, &[vec![cell("a", 3, 1)]], &mut Watching::default());
