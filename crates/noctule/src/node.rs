@@ -116,9 +116,8 @@ pub(crate) struct Shared {
     /// Wakes the thread.
     kick: OwnedFd,
     stop: AtomicBool,
-    /// Signalled, under the lock of `state`, when something was sent or acknowledged and a thread waits for that.
+    /// Signalled, under the lock of `state`, when what one of its waiters waits for is so.
     progress: Condvar,
-    waiting_for_progress: AtomicU32,
     /// Whether this is still the process that opened the node.
     guard: ForkGuard,
     /// A copy of this machine goes on in this node's place.
@@ -274,7 +273,6 @@ impl NodeBuilder {
             kick,
             stop: AtomicBool::new(false),
             progress: Condvar::new(),
-            waiting_for_progress: AtomicU32::new(0),
             guard: ForkGuard::new().map_err(system("a fork cannot be noticed"))?,
             copied: AtomicBool::new(false),
             group: self.group,

@@ -2,20 +2,21 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, TryLockError};
-use std::time::Duration;
 
 use noctule_discovery::{EndpointId, NodeId};
 use noctule_shm_ring::Origin;
-use noctule_sys::clock::now_ns;
 use noctule_timebase::Instant;
 
 use super::Shared;
-use super::remote::{Remote, outgoing};
+use super::remote::outgoing;
 use super::send_queue::{SendQueue, Sent};
 use super::state::State;
 use crate::clock::{self, Raw};
-use crate::deadline::span;
 use crate::shared_topic::PublishedTopic;
+
+mod progress;
+
+pub(super) use progress::Waiters;
 
 /// A sample up to this leaves whole with a small batch, on any path.
 const SHORT_SAMPLE_BYTES: usize = 4 << 10;
@@ -99,7 +100,7 @@ impl Shared {
         if let Some(mut send_queue) = send_queue {
             let wanted = self.outbox_wanted.load(Ordering::SeqCst);
             let Some(effort) = after(&state, now).or(wanted.then_some(effort)) else {
-                self.tell_progress();
+                self.tell_progress(&mut state);
                 return result;
             };
             let more = self.fill(&mut send_queue, (&mut state, now), effort);
@@ -107,7 +108,7 @@ impl Shared {
             self.flush(send_queue, more, effort);
         } else {
             // The thread that has it looks for more before it goes, or did so before this.
-            self.tell_progress();
+            self.tell_progress(&mut state);
             drop(state);
             self.outbox_wanted.store(true, Ordering::SeqCst);
             if let Some(mut send_queue) = self.try_outbox() {
@@ -173,7 +174,7 @@ impl Shared {
         }
         self.check_at_ns.store(send_queue.check_at().map_or(i64::MAX, |at| at.ns()), Ordering::Relaxed);
         self.wake_timer.set_by(at);
-        self.tell_progress();
+        self.tell_progress(state);
         more
     }
 
@@ -216,41 +217,6 @@ impl Shared {
         }
     }
 
-    /// Waits until no node of another host has still to be sent samples of a writer or to acknowledge them; false if `timeout`
-    /// was over first.
-    pub(crate) fn wait_until_sent(&self, writer: EndpointId, timeout: Duration) -> bool {
-        let end_ns = now_ns().saturating_add(span(timeout).ns());
-        self.work(Effort::OneBatch, |state, _| state.remotes.values_mut().for_each(Remote::flush));
-        self.waiting_for_progress.fetch_add(1, Ordering::SeqCst);
-        let mut state = self.lock();
-        let is_sent = loop {
-            if !state.is_sending(writer) {
-                break true;
-            }
-            let left_ns = end_ns.saturating_sub(now_ns());
-            if left_ns <= 0 {
-                break false;
-            }
-            let left = Duration::from_nanos(left_ns.unsigned_abs());
-            state = match self.progress.wait_timeout(state, left) {
-                Ok((state, _)) => state,
-                // A panic elsewhere must not stop the publishers of the whole process.
-                Err(poisoned) => poisoned.into_inner().0,
-            };
-        };
-        drop(state);
-        self.waiting_for_progress.fetch_sub(1, Ordering::SeqCst);
-        is_sent
-    }
-
-    /// As [`wait_until_sent`](Shared::wait_until_sent), for an endpoint that goes: not at all if this is the child of a fork or the node has ended, whose
-    /// thread is what would go on sending.
-    pub(crate) fn linger(&self, writer: EndpointId, timeout: Duration) {
-        if !self.is_in_child() && !self.stop.load(Ordering::Acquire) {
-            self.wait_until_sent(writer, timeout);
-        }
-    }
-
     /// A subscriber of ours that keeps all has read on of what a writer of another host sent.
     #[cold]
     pub(crate) fn read_on(&self, node: NodeId, writer: EndpointId) {
@@ -259,25 +225,5 @@ impl Shared {
                 remote.grant(writer);
             }
         });
-    }
-
-    /// Whether all nodes of other hosts that read a topic have room for a sample, none of the history given up.
-    pub(crate) fn has_room(&self, topic: &PublishedTopic, payload_bytes: usize) -> bool {
-        self.lock().has_room(topic, payload_bytes)
-    }
-
-    /// Waits until something was sent or acknowledged, `timeout_ns` at most; it may also return for no reason.
-    pub(crate) fn wait_for_progress(&self, timeout_ns: i64) {
-        self.waiting_for_progress.fetch_add(1, Ordering::SeqCst);
-        let timeout = Duration::from_nanos(timeout_ns.max(0).unsigned_abs());
-        drop(self.progress.wait_timeout(self.lock(), timeout));
-        self.waiting_for_progress.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    /// Something was acknowledged or sent: threads that wait for that look again.
-    pub(super) fn tell_progress(&self) {
-        if self.waiting_for_progress.load(Ordering::SeqCst) > 0 {
-            self.progress.notify_all();
-        }
     }
 }

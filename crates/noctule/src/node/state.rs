@@ -104,6 +104,7 @@ pub(super) struct State {
     rings_max: usize,
     /// Samples given up because a path carries less than is published.
     pub(super) overload: Overload,
+    pub(super) waiters: super::send::Waiters,
     /// Of all samples that nodes of other hosts have still to acknowledge.
     pub(super) unacknowledged: Unacknowledged,
     /// Histories to be retransmitted.
@@ -161,6 +162,7 @@ impl State {
             limits: LimitWatch::default(),
             rings_max: network::rings_max(),
             overload: Overload::default(),
+            waiters: Default::default(),
             unacknowledged: Unacknowledged::new(UNACKNOWLEDGED_BYTES_DEFAULT),
             histories: Histories::default(),
             me,

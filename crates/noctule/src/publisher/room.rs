@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use noctule_shm_ring::Writer;
-use noctule_sys::clock::now_ns;
+use noctule_sys::clock::{now_ns, sleep_until};
 
 use super::Publisher;
 use crate::deadline::span;
@@ -12,7 +12,9 @@ use crate::error::PublishError;
 use crate::shared_topic::HELD_UP;
 
 /// Between two looks at the readers of this host while a publisher waits for them.
-const LOOK_AGAIN_NS: i64 = 200_000;
+const LOOK_AGAIN_HERE: Duration = Duration::from_micros(200);
+/// Those of other hosts wake it; a new one of this host may have come.
+const LOOK_AGAIN_ELSEWHERE: Duration = Duration::from_millis(10);
 
 /// For how long the readers of this host have left no room.
 #[derive(Debug, Default)]
@@ -37,14 +39,18 @@ impl Waiting {
 impl Publisher {
     /// Whether no reader is behind by the history: on this host, and on others for a sample of so many bytes.
     pub(super) fn has_room(&mut self, elsewhere_bytes: Option<usize>) -> bool {
+        self.has_room_here() && elsewhere_bytes.is_none_or(|bytes| self.shared.has_room(&self.topic, bytes))
+    }
+
+    fn has_room_here(&mut self) -> bool {
         let depth = self.topic.depth;
-        let has_room_here = self.writer.as_mut().is_none_or(|writer| writer.has_room(depth));
-        if has_room_here {
+        let has_room = self.writer.as_mut().is_none_or(|writer| writer.has_room(depth));
+        if has_room {
             self.waiting.end();
         } else if self.waiting.is_long(now_ns()) {
             self.name_reader();
         }
-        has_room_here && elsewhere_bytes.is_none_or(|bytes| self.shared.has_room(&self.topic, bytes))
+        has_room
     }
 
     /// A reader of this host does not read.
@@ -75,8 +81,13 @@ impl Publisher {
             if left_ns <= 0 {
                 return false;
             }
-            // Readers of this host do not wake their writer: that would cost them a system call for each sample.
-            self.shared.wait_for_progress(left_ns.min(LOOK_AGAIN_NS));
+            let left = Duration::from_nanos(left_ns.unsigned_abs());
+            if self.has_room_here() {
+                self.shared.wait_for_room(self.topic.id, length_bytes, left.min(LOOK_AGAIN_ELSEWHERE));
+            } else {
+                // Readers of this host do not wake their writer: that would cost them a system call for each sample.
+                sleep_until(now_ns().saturating_add(span(left.min(LOOK_AGAIN_HERE)).ns()));
+            }
         }
     }
 
