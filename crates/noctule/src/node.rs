@@ -36,6 +36,7 @@ mod sockets;
 mod state;
 mod trace;
 mod unacknowledged;
+mod waiters;
 mod wake_timer;
 mod well_known_port;
 

@@ -16,8 +16,6 @@ use crate::shared_topic::PublishedTopic;
 
 mod progress;
 
-pub(super) use progress::Waiters;
-
 /// A sample up to this leaves whole with a small batch, on any path.
 const SHORT_SAMPLE_BYTES: usize = 4 << 10;
 

@@ -104,7 +104,7 @@ pub(super) struct State {
     rings_max: usize,
     /// Samples given up because a path carries less than is published.
     pub(super) overload: Overload,
-    pub(super) waiters: super::send::Waiters,
+    pub(super) waiters: super::waiters::Waiters,
     /// Of all samples that nodes of other hosts have still to acknowledge.
     pub(super) unacknowledged: Unacknowledged,
     /// Histories to be retransmitted.

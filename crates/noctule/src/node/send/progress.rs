@@ -15,30 +15,8 @@ use crate::deadline::span;
 use crate::node::Shared;
 use crate::node::remote::Remote;
 use crate::node::state::State;
+use crate::node::waiters::Awaited;
 use crate::shared_topic::PublishedTopic;
-
-/// What a thread waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Awaited {
-    /// Room for a sample of so many bytes.
-    Room(EndpointId, usize),
-    /// Nothing of a writer is to be sent or acknowledged.
-    Sent(EndpointId),
-}
-
-/// The threads that wait; one entry each.
-#[derive(Debug, Default)]
-pub(in crate::node) struct Waiters {
-    awaited: Vec<Awaited>,
-}
-
-impl Waiters {
-    fn end(&mut self, awaited: Awaited) {
-        if let Some(at) = self.awaited.iter().position(|other| *other == awaited) {
-            self.awaited.swap_remove(at);
-        }
-    }
-}
 
 impl State {
     fn is_so(&mut self, awaited: Awaited) -> bool {
