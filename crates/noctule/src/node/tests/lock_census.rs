@@ -85,6 +85,39 @@ fn a_sample_by_udp_does_not_wait_for_the_thread_that_sends() {
 }
 
 #[test]
+fn a_reader_that_keeps_all_and_has_read_all_reports_it_only_when_that_makes_enough_room() {
+    let domain = 700 + std::process::id() % 100;
+    let open = |clock: &str| {
+        Node::builder("census").domain(domain).clock(clock.parse().unwrap()).keep_notices().open().unwrap()
+    };
+    let (from, to) = (open("offset=5s"), open("offset=0s"));
+    let mut publisher =
+        from.publisher("kept").reliability(Reliability::Reliable).keep_all(64).open().unwrap();
+    let mut subscriber = to.subscriber("kept").reliability(Reliability::Reliable).open().unwrap();
+    while publisher.readers() == 0 || subscriber.publishers() == 0 {
+        subscriber.wait(Some(Duration::from_millis(5)));
+    }
+    publisher.publish(b"first").unwrap();
+    assert!(subscriber.receive(Some(Duration::from_secs(30))).unwrap().is_some());
+    // Less than a quarter of the history.
+    (0..8_u8).for_each(|number| publisher.publish(&[number]).unwrap());
+    assert!(publisher.wait_for_acknowledgments(Duration::from_secs(30)), "they lie in the ring");
+
+    let state = to.shared.lock();
+    let (done, is_done) = mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        let taken = (0..8).filter(|_| subscriber.take().unwrap().is_some()).count();
+        done.send(taken).unwrap();
+        subscriber
+    });
+    // Far longer than it takes: a reader that reports progress waits for the lock.
+    let taken = is_done.recv_timeout(Duration::from_secs(20));
+    drop(state);
+    drop(worker.join().unwrap());
+    assert_eq!(taken, Ok(8));
+}
+
+#[test]
 fn whether_the_view_has_changed_is_seen_without_a_lock() {
     let domain = 900 + std::process::id() % 100;
     let (called, calls) = mpsc::channel();
