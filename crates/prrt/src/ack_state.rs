@@ -35,6 +35,8 @@ pub(crate) struct AckState {
     unacknowledged: u32,
     /// Feedback is to be sent although nothing arrived.
     ack_requested: bool,
+    /// What arrived since the last feedback is news that the other side waits for: a gap, a mark, something with a deadline.
+    is_urgent: bool,
     feedback_sent_at: Option<Instant<Local>>,
     due: Option<Instant<Local>>,
     ecn: EcnCounts,
@@ -109,6 +111,7 @@ impl AckState {
         let recent = (1 << packet.min(PACKET_THRESHOLD)) - 1;
         let in_order = back == 0 && self.earlier & recent == recent;
         self.unacknowledged += 1;
+        self.is_urgent |= !in_order || begins_marked || !taken || ack_delay.is_some();
         let wait_until = match ack_delay {
             _ if !in_order || begins_marked || self.unacknowledged >= ACK_ELICITING_THRESHOLD => now,
             None => now + MAX_ACK_DELAY,
@@ -174,7 +177,12 @@ impl AckState {
         if self.unacknowledged > 0 || self.ack_requested {
             self.feedback_sent_at = Some(now);
         }
-        (self.unacknowledged, self.ack_requested, self.due) = (0, false, None);
+        (self.unacknowledged, self.ack_requested, self.is_urgent, self.due) = (0, false, false, None);
+    }
+
+    /// Whether feedback says more than that reliable datagrams came one after the other.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.is_urgent || self.ack_requested
     }
 
     /// The number of the packet that should come next.
@@ -242,10 +250,14 @@ mod tests {
         assert_eq!(ack_state.due(), Some(at(2)));
         record(&mut ack_state, 7, true, at(1));
         assert_eq!(ack_state.due(), Some(at(1)));
+        assert!(!ack_state.is_urgent());
         ack_state.feedback_sent(at(1));
         assert_eq!((ack_state.due(), ack_state.feedback(at(2))), (None, None));
         record(&mut ack_state, 9, true, at(3));
         assert_eq!(ack_state.due(), Some(at(3)));
+        assert!(ack_state.is_urgent());
+        ack_state.feedback_sent(at(3));
+        assert!(!ack_state.is_urgent());
     }
 
     #[test]

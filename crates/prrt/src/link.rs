@@ -392,6 +392,12 @@ impl Link {
         self.sending.is_gathering(now)
     }
 
+    /// Whether feedback that is due says more than that reliable datagrams came one after the other, so that the other side waits for it: a gap, a mark of a queue, a
+    /// datagram with a deadline.
+    pub fn has_urgent_feedback(&self) -> bool {
+        self.ack_state.is_urgent()
+    }
+
     /// Whether the sample queued last ended the wait of others: all of them can be sent.
     pub fn has_gathered(&self) -> bool {
         self.sending.has_gathered()

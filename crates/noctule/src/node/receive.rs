@@ -143,13 +143,16 @@ impl Shared {
     }
 
     /// Processes a datagram of the own socket, and those that the kernel joined with it until `is_done`, a batch at most; replies are sent at once, unless more of what was
-    /// joined is left. If it lay there, so may others, and an acknowledgement sent before they are processed would report them lost. Whether word to look round was among those.
+    /// joined is left and no node waits for them. If it lay there, so may others, and an acknowledgement sent before they are processed would report them lost. Whether word to look round was among those.
     fn process(&self, buffer: &mut Vec<u8>, arrival: &Arrival, mut is_done: impl FnMut() -> bool) -> bool {
         let changes = self.changes.so_far();
         let offload = &self.sockets.offload;
         let looks_round = self.work_until(
             Effort::All,
-            |_, now| (!offload.may_wait(now)).then_some(Effort::All),
+            |state, now| match offload.may_wait(now) && !state.has_urgent_feedback() {
+                true => None,
+                false => Some(Effort::All),
+            },
             |state, now| {
                 let reception = Reception::of(arrival, now);
                 let is_stalled = now - reception.came > STALLED;

@@ -254,6 +254,11 @@ impl Remote {
         self.link.is_gathering(link_clock(now))
     }
 
+    /// Whether the other side waits for feedback.
+    pub(super) fn has_urgent_feedback(&self) -> bool {
+        self.link.has_urgent_feedback()
+    }
+
     /// Whether the sample queued last ended the wait of others.
     pub(super) fn has_gathered(&self) -> bool {
         self.link.has_gathered()

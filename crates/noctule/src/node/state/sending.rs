@@ -182,6 +182,11 @@ impl State {
         self.remotes.values().any(Remote::has_gathered)
     }
 
+    /// Whether another node waits for feedback.
+    pub(in crate::node) fn has_urgent_feedback(&self) -> bool {
+        self.remotes.values().any(Remote::has_urgent_feedback)
+    }
+
     /// Whether a sample of several datagrams waits to be sent.
     pub(in crate::node) fn has_long_samples(&self) -> bool {
         self.remotes.values().any(Remote::has_long_samples)
