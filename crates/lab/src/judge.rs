@@ -113,7 +113,9 @@ fn receivers(plan: &CellPlan) -> Vec<u32> {
         _ if plan.nodes == 1 => vec![0],
         Mode::RoundTrip => vec![0],
         // A chain between two hosts comes back to the source's at every second node: as one is measured whose hosts have clocks of their own.
-        Mode::Chain if plan.hosts == 2 && plan.clocks.is_empty() => (2..plan.nodes).step_by(2).collect(),
+        Mode::Chain if plan.hosts == 2 && plan.across.is_none() && plan.clocks.is_empty() => {
+            (2..plan.nodes).step_by(2).collect()
+        }
         _ => (1..plan.nodes).collect(),
     }
 }

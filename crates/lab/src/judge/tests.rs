@@ -397,3 +397,18 @@ fn a_line_that_was_late_itself_is_not_excused_by_what_its_peer_may_do() {
     let late = judged(std::slice::from_ref(&fault));
     assert_eq!((late.valid, late.expect, late.why_invalid), (false, None, vec![fault]));
 }
+
+#[test]
+fn between_hosts_all_receivers_are_measured_but_of_a_chain_in_which_each_second_comes_back_to_the_source() {
+    let between = |mode, nodes, change: fn(&mut CellPlan)| {
+        let mut plan = CellPlan { hosts: 2, ..plan(mode, nodes, None) };
+        change(&mut plan);
+        receivers(&plan)
+    };
+    assert_eq!(between(Mode::OneWay, 2, |_| ()), [1]);
+    assert_eq!(between(Mode::FanOut, 4, |_| ()), [1, 2, 3]);
+    assert_eq!(between(Mode::Chain, 5, |_| ()), [2, 4]);
+    assert_eq!(between(Mode::Chain, 5, |plan| plan.across = Some("delay=1ms".into())), [1, 2, 3, 4]);
+    assert_eq!(between(Mode::Chain, 5, |plan| plan.clocks = vec![String::new(); 2]), [1, 2, 3, 4]);
+    assert_eq!(between(Mode::RoundTrip, 2, |_| ()), [0]);
+}
