@@ -111,9 +111,10 @@ impl AckState {
         let recent = (1 << packet.min(PACKET_THRESHOLD)) - 1;
         let in_order = back == 0 && self.earlier & recent == recent;
         self.unacknowledged += 1;
-        self.is_urgent |= !in_order || begins_marked || !taken || ack_delay.is_some();
+        let is_news = !in_order || begins_marked;
+        self.is_urgent |= is_news || !taken || ack_delay.is_some();
         let wait_until = match ack_delay {
-            _ if !in_order || begins_marked || self.unacknowledged >= ACK_ELICITING_THRESHOLD => now,
+            _ if is_news || self.unacknowledged >= ACK_ELICITING_THRESHOLD => now,
             None => now + MAX_ACK_DELAY,
             Some(ack_delay) => self.feedback_sent_at.map_or(now, |sent| now.max(sent + ack_delay)),
         };

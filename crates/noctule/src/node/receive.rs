@@ -147,7 +147,7 @@ impl Shared {
     fn process(&self, buffer: &mut Vec<u8>, arrival: &Arrival, mut is_done: impl FnMut() -> bool) -> bool {
         let changes = self.changes.so_far();
         let offload = &self.sockets.offload;
-        let looks_round = self.work_until(
+        let looks_round = self.work_then(
             Effort::All,
             |state, now| match offload.may_wait(now) && !state.has_urgent_feedback() {
                 true => None,

@@ -70,7 +70,7 @@ impl Shared {
             true if state.has_gathered() => Some(Effort::OneBatch),
             _ => Some(effort),
         };
-        self.work_until(effort, after, |state, now| {
+        self.work_then(effort, after, |state, now| {
             self.drain_if_stalled(state, now);
             let sample = outgoing(topic, numbered, &payload, self.clock.at(now));
             state.send(topic.id, &sample, &payload, now);
@@ -80,12 +80,12 @@ impl Shared {
 
     /// Runs `work` with the state, then sends what is due. No datagram is sent while the state is locked, and no call waits.
     pub(super) fn work<R>(&self, effort: Effort, work: impl FnOnce(&mut State, Instant<Raw>) -> R) -> R {
-        self.work_until(effort, |_, _| Some(effort), work)
+        self.work_then(effort, |_, _| Some(effort), work)
     }
 
     /// As [`work`](Shared::work), with the effort that `after` gives then; with none, nothing is looked for: all that is new can wait, and there is a time at which it
     /// is looked for.
-    pub(super) fn work_until<R>(
+    pub(super) fn work_then<R>(
         &self,
         effort: Effort,
         after: impl FnOnce(&State, Instant<Raw>) -> Option<Effort>,

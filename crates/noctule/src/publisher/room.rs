@@ -73,20 +73,17 @@ impl Publisher {
             if self.topic.is_fresh.load(Ordering::Acquire) {
                 self.fetch_ring();
             }
-            let elsewhere = self.topic.remote_readers.load(Ordering::Relaxed) > 0;
-            if self.has_room(elsewhere.then_some(length_bytes)) {
-                return true;
-            }
-            let left_ns = end_ns.saturating_sub(now_ns());
-            if left_ns <= 0 {
-                return false;
-            }
-            let left = Duration::from_nanos(left_ns.unsigned_abs());
-            if self.has_room_here() {
-                self.shared.wait_for_room(self.topic.id, length_bytes, left.min(LOOK_AGAIN_ELSEWHERE));
-            } else {
+            let left = Duration::from_nanos(end_ns.saturating_sub(now_ns()).max(0).unsigned_abs());
+            if !self.has_room_here() {
                 // Readers of this host do not wake their writer: that would cost them a system call for each sample.
                 sleep_until(now_ns().saturating_add(span(left.min(LOOK_AGAIN_HERE)).ns()));
+            } else if self.topic.remote_readers.load(Ordering::Relaxed) == 0
+                || self.shared.wait_for_room(self.topic.id, length_bytes, left.min(LOOK_AGAIN_ELSEWHERE))
+            {
+                return true;
+            }
+            if left.is_zero() {
+                return false;
             }
         }
     }
