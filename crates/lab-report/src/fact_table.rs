@@ -13,6 +13,7 @@ use noctule_lab::dimensions::Mode;
 use noctule_lab::merge::{Arrival, MergedCell};
 use noctule_lab::notation::{self, duration, size, three_digits};
 use noctule_lab::run::{Cell, Run};
+use noctule_lab::statistics::median;
 
 const ON_TIME: &str = "on time";
 const P99: &str = "p99 of sent";
@@ -153,10 +154,8 @@ fn figure(run: &Run, row: &MergedCell, name: &str, sources: &mut Vec<String>) ->
     if let Some(words) = pooled(run, row).remove(name) {
         return words;
     }
-    let mut values: Vec<f64> =
-        valid_trials(run, row).iter().filter_map(|cell| figures(cell).get(name).copied()).collect();
-    values.sort_unstable_by(f64::total_cmp);
-    let Some(&median) = values.get(values.len() / 2) else { return "–".into() };
+    let values = valid_trials(run, row).into_iter().filter_map(|cell| figures(cell).get(name).copied());
+    let Some(median) = median(values.collect()) else { return "–".into() };
     let own = match name {
         _ if name.ends_with("_ns") => duration(median),
         _ if name.ends_with("_bytes_per_s") => format!("{} MB/s", three_digits(median / 1e6)),
@@ -222,6 +221,13 @@ mod tests {
         assert_eq!(table.headings, ["experiment", "encode", "decode", "encoded", "zeal"]);
         assert_eq!(table.rows, [["formats_rust", "200 ns (0.644 ms)", "5 µs", "3739 B", "1.5"]]);
         assert_eq!(table.sources, ["paper"]);
+    }
+
+    #[test]
+    fn of_an_even_number_of_trials_the_mean_of_the_two_in_the_middle_counts() {
+        let cells = [900.0, 100.0, 300.0, 200.0].iter().zip(0..);
+        let table = table(cells.map(|(&ns, trial)| cell(trial, &[("encode_ns", ns)])).collect(), vec![]);
+        assert_eq!(table.rows, [["formats_rust", "250 ns"]]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::dimensions::{Link, Wait};
 use crate::run::{Cell, CellKey, Floor};
+use crate::statistics::median;
 
 /// Sets `floor` and `ratio_to_floor` of every cell that is not a floor itself.
 pub fn assign(cells: &mut [Cell]) {
@@ -22,17 +23,13 @@ pub fn assign(cells: &mut [Cell]) {
 
 /// Median over the trials of each floor's p50.
 fn floor_medians(cells: &[Cell]) -> BTreeMap<CellKey, i64> {
-    let mut medians: BTreeMap<CellKey, Vec<i64>> = BTreeMap::new();
+    let mut trials: BTreeMap<CellKey, Vec<f64>> = BTreeMap::new();
     for cell in cells.iter().filter(|cell| cell.is_floor) {
         if let Some(p50_ns) = cell.latency_ns.and_then(|latency| latency.p50) {
-            medians.entry(cell.key()).or_default().push(p50_ns);
+            trials.entry(cell.key()).or_default().push(p50_ns as f64);
         }
     }
-    let middle = |mut trials: Vec<i64>| {
-        trials.sort_unstable();
-        trials[trials.len() / 2]
-    };
-    medians.into_iter().map(|(key, trials)| (key, middle(trials))).collect()
+    trials.into_iter().filter_map(|(key, p50_ns)| Some((key, median(p50_ns)?.round() as i64))).collect()
 }
 
 /// Options that a floor must share, where a cell has them: they make the link another one, or the machine.
