@@ -27,6 +27,7 @@ mod receive_offload;
 mod reception;
 mod remote;
 mod ring_handshake;
+mod rings;
 mod same_host;
 mod send;
 mod send_queue;

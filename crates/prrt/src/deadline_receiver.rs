@@ -238,13 +238,13 @@ impl Reader {
         let seen = self
             .seen
             .entry(fragment.sequence)
-            .or_insert_with(|| Seen { deadline_at, sample: Sample::Reassembly(room.enter(fragment)) });
+            .or_insert_with(|| Seen { deadline_at, sample: Sample::Reassembly(room.enter(fragment, false)) });
         let Sample::Reassembly(held) = &mut seen.sample else {
             sink.counters.duplicates += 1;
             return;
         };
         let was_whole = held.is_whole();
-        held.add(fragment, room, sink.counters);
+        held.add(fragment, room, sink);
         if !held.is_whole() || was_whole {
             return;
         }
@@ -253,7 +253,8 @@ impl Reader {
         {
             room.leave(&held);
             self.count_repair(fragment, sink.counters);
-            self.deliver(held.sequence, held.origin, held.payload(), sink);
+            self.deliver(held.sequence, held.origin, held.payload().unwrap_or_default(), sink);
+            room.reuse(held);
         }
     }
 
@@ -292,7 +293,8 @@ impl Reader {
             Sample::Delivered => {}
             // A thread that wakes late does not deliver late.
             Sample::Reassembly(held) if held.is_whole() && now <= seen.deadline_at => {
-                self.deliver(sequence, held.origin, held.payload(), sink);
+                self.deliver(sequence, held.origin, held.payload().unwrap_or_default(), sink);
+                room.reuse(held);
             }
             Sample::Reassembly(held) => {
                 sink.counters.incomplete += u64::from(!held.is_whole());
@@ -338,7 +340,7 @@ impl Reader {
         self.counters.on_time += 1;
         let place = self.place.unwrap_or(sequence).saturating_add(missed);
         self.place = Some(place.saturating_add(1));
-        (sink.deliver)(Delivered { writer: self.writer, sequence, place, origin, missed, payload });
+        sink.delivery.deliver(Delivered { writer: self.writer, sequence, place, origin, missed, payload });
     }
 
     /// Settlement time of the oldest held sample: after all before it, whose deadlines may be later, for the other clock may have stepped.

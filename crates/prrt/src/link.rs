@@ -11,6 +11,7 @@ use crate::congestion::path_mtu::{PathMtu, Sizes};
 use crate::congestion::window::WindowLimits;
 use crate::counters::LinkCounters;
 use crate::deadline_receiver::{DeadlineReceiver, ReceivedCounters};
+use crate::delivery::{Delivery, Whole};
 use crate::feasibility::FeasibilityChange;
 use crate::path::ACK_DELAY_PARTS;
 use crate::receiving::{Receiving, Sink};
@@ -186,6 +187,20 @@ impl Link {
         arrival: Arrival,
         deliver: &mut dyn FnMut(Delivered<'_>),
     ) -> Result<(), Malformed> {
+        self.handle_datagram_into(body, arrival, &mut Whole(deliver))
+    }
+
+    /// As [`handle_datagram`](Link::handle_datagram), with a place for long samples that arrive in order. A link's datagrams are all to be taken in by the same of the two:
+    /// the rest of a sample that was begun in such a place is refused by the other.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn handle_datagram_into(
+        &mut self,
+        body: &[u8],
+        arrival: Arrival,
+        delivery: &mut dyn Delivery,
+    ) -> Result<(), Malformed> {
         self.counters.at(arrival.now);
         self.counters.received_datagrams += 1;
         let head = wire::Head::of(body).inspect_err(|_| self.counters.malformed += 1)?;
@@ -209,13 +224,13 @@ impl Link {
             None => None,
             Some(Load::Samples(samples)) => {
                 let each = samples.fragments().map(Load::Fragment);
-                let outcomes = each.map(|load| self.handle_noted(&load, arrival, deliver));
+                let outcomes = each.map(|load| self.handle_noted(&load, arrival, delivery));
                 // They have one packet number: it is refused if one of them is.
                 outcomes
                     .flatten()
                     .reduce(|all, next| Received { is_taken: all.is_taken && next.is_taken, ..all })
             }
-            Some(load) => self.handle_noted(load, arrival, deliver),
+            Some(load) => self.handle_noted(load, arrival, delivery),
         };
         if let Some(Received { packet, is_taken, ack_delay }) = outcome {
             self.ack_state.record(packet, is_taken, ack_delay, arrival);
@@ -227,10 +242,10 @@ impl Link {
         &mut self,
         load: &Load<'_>,
         arrival: Arrival,
-        deliver: &mut dyn FnMut(Delivered<'_>),
+        delivery: &mut dyn Delivery,
     ) -> Option<Received> {
         let before = self.counters.note_received(load);
-        let outcome = self.handle_load(load, arrival, deliver);
+        let outcome = self.handle_load(load, arrival, delivery);
         if let Some(before) = before {
             self.counters.note_discarded(load, &before);
         }
@@ -251,9 +266,9 @@ impl Link {
         &mut self,
         load: &Load<'_>,
         arrival: Arrival,
-        deliver: &mut dyn FnMut(Delivered<'_>),
+        delivery: &mut dyn Delivery,
     ) -> Option<Received> {
-        let mut sink = Sink { counters: &mut self.counters, deliver };
+        let mut sink = Sink { counters: &mut self.counters, delivery };
         let (packet, is_taken, ack_delay) = match load {
             Load::Probe(probe) => (probe.packet, true, None),
             Load::Limit(limit) => {
@@ -301,7 +316,8 @@ impl Link {
         deliver: &mut dyn FnMut(Delivered<'_>),
     ) {
         self.counters.at(arrival.now);
-        let mut sink = Sink { counters: &mut self.counters, deliver };
+        let mut delivery = Whole(deliver);
+        let mut sink = Sink { counters: &mut self.counters, delivery: &mut delivery };
         if self.deadline_receiver.counters(fragment.writer).is_some() {
             let room = self.receiving.room();
             self.deadline_receiver.handle_group_fragment(fragment, is_repaired, arrival, (room, &mut sink));
@@ -314,7 +330,8 @@ impl Link {
     /// Time has passed: samples that waited for one that will not come any more go to `deliver`.
     pub fn handle_timeout(&mut self, now: Instant<Local>, deliver: &mut dyn FnMut(Delivered<'_>)) {
         self.counters.at(now);
-        let mut sink = Sink { counters: &mut self.counters, deliver };
+        let mut delivery = Whole(deliver);
+        let mut sink = Sink { counters: &mut self.counters, delivery: &mut delivery };
         let room = self.receiving.room();
         if self.deadline_receiver.handle_timeout(now, (room, &mut sink)) {
             self.ack_state.request_ack(now);

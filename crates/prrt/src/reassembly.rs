@@ -4,8 +4,8 @@
 //! the next: of long ones the allocator gives it back to the kernel, and each page of new memory costs a page fault.
 
 use crate::config::{LinkConfig, SAMPLE_OVERHEAD_BYTES};
-use crate::counters::LinkCounters;
 use crate::fragment_set::FragmentSet;
+use crate::receiving::Sink;
 use crate::stream::Origin;
 use crate::wire::Fragment;
 
@@ -34,8 +34,8 @@ pub(crate) struct Reassembly {
     total_bytes: u32,
     count: u16,
     arrived: FragmentSet,
-    /// As long as the furthest fragment that arrived reaches.
-    payload: Vec<u8>,
+    /// As long as the furthest fragment that arrived reaches; `None` if each is written where the sample goes.
+    payload: Option<Vec<u8>>,
 }
 
 impl Room {
@@ -74,14 +74,15 @@ impl Room {
         partials && self.samples < self.samples_max && self.bytes + bytes <= self.bytes_max
     }
 
-    pub(crate) fn enter(&mut self, fragment: &Fragment<'_>) -> Reassembly {
+    /// A sample of which this is the first fragment. If `is_begun`, its fragments are written where it goes.
+    pub(crate) fn enter(&mut self, fragment: &Fragment<'_>, is_begun: bool) -> Reassembly {
         let held = Reassembly {
             sequence: fragment.sequence,
             origin: fragment.origin,
             total_bytes: fragment.total_bytes,
             count: fragment.count,
             arrived: FragmentSet::default(),
-            payload: std::mem::take(&mut self.spare),
+            payload: (!is_begun).then(|| std::mem::take(&mut self.spare)),
         };
         self.partials += 1;
         self.samples += 1;
@@ -97,7 +98,7 @@ impl Room {
 
     /// Takes back the memory of a sample that was delivered.
     pub(crate) fn reuse(&mut self, held: Reassembly) {
-        let mut payload = held.payload;
+        let Some(mut payload) = held.payload else { return };
         if (self.spare.capacity()..=SPARE_BYTES_MAX).contains(&payload.capacity()) {
             payload.clear();
             self.spare = payload;
@@ -106,29 +107,30 @@ impl Room {
 }
 
 impl Reassembly {
-    /// Puts a fragment where it belongs. `false` if it contradicts the others.
-    pub(crate) fn add(
-        &mut self,
-        fragment: &Fragment<'_>,
-        room: &mut Room,
-        counters: &mut LinkCounters,
-    ) -> bool {
+    /// Puts a fragment where it belongs. `false` if it contradicts the others, or cannot be written.
+    pub(crate) fn add(&mut self, fragment: &Fragment<'_>, room: &mut Room, sink: &mut Sink<'_>) -> bool {
         if !self.belongs_to(fragment) {
-            counters.inconsistent += 1;
+            sink.counters.inconsistent += 1;
             return false;
         }
-        if !self.arrived.insert(fragment.index) {
-            counters.duplicates += 1;
+        if self.arrived.contains(fragment.index) {
+            sink.counters.duplicates += 1;
             return true;
         }
-        self.write(fragment.start(), fragment.payload);
+        let start = fragment.start();
+        match &mut self.payload {
+            Some(payload) => write(payload, self.total_bytes, start, fragment.payload),
+            None if !sink.delivery.write(fragment.writer, start, fragment.payload) => return false,
+            None => {}
+        }
+        self.arrived.insert(fragment.index);
         room.partials -= usize::from(self.is_whole());
         true
     }
 
-    /// Its bytes, once it is whole.
-    pub(crate) fn payload(&self) -> &[u8] {
-        &self.payload
+    /// Its bytes, once it is whole; `None` if they are where it goes.
+    pub(crate) fn payload(&self) -> Option<&[u8]> {
+        self.payload.as_deref()
     }
 
     fn cost(&self) -> usize {
@@ -150,22 +152,22 @@ impl Reassembly {
         (self.sequence, self.origin, self.total_bytes, self.count)
             == (fragment.sequence, fragment.origin, fragment.total_bytes, fragment.count)
     }
+}
 
-    fn write(&mut self, start: usize, fragment: &[u8]) {
-        let end = start + fragment.len();
-        if self.payload.capacity() < end {
-            // At most twice what has to be there, and never more than the whole.
-            let capacity = (2 * end).min(self.total_bytes as usize);
-            self.payload.reserve_exact(capacity - self.payload.len());
-        }
-        if self.payload.len() == start {
-            return self.payload.extend_from_slice(fragment);
-        }
-        if self.payload.len() < end {
-            self.payload.resize(end, 0);
-        }
-        self.payload[start..end].copy_from_slice(fragment);
+fn write(payload: &mut Vec<u8>, total_bytes: u32, start: usize, fragment: &[u8]) {
+    let end = start + fragment.len();
+    if payload.capacity() < end {
+        // At most twice what has to be there, and never more than the whole.
+        let capacity = (2 * end).min(total_bytes as usize);
+        payload.reserve_exact(capacity - payload.len());
     }
+    if payload.len() == start {
+        return payload.extend_from_slice(fragment);
+    }
+    if payload.len() < end {
+        payload.resize(end, 0);
+    }
+    payload[start..end].copy_from_slice(fragment);
 }
 
 /// Memory of a sample held: its payload, a bit for every fragment, and the rest.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::config::LinkConfig;
 use crate::counters::LinkCounters;
+use crate::delivery::Delivery;
 use crate::flow_control::Credit;
 use crate::reassembly::{Reassembly, Room};
 use crate::stream::{Delivered, Origin, StreamId};
@@ -18,7 +19,7 @@ use crate::wire::{Blocked, Fragment, Limit, Service};
 /// Where things go.
 pub(crate) struct Sink<'a> {
     pub(crate) counters: &'a mut Record,
-    pub(crate) deliver: &'a mut dyn FnMut(Delivered<'_>),
+    pub(crate) delivery: &'a mut dyn Delivery,
 }
 
 #[derive(Debug)]
@@ -153,7 +154,7 @@ impl Receiving {
         let is_new = !reader.held.contains_key(&key);
         if in_order && is_new && fragment.count == 1 {
             reader.skip_to(key, room, sink);
-            reader.deliver(fragment.sequence, fragment.origin, fragment.payload, sink);
+            reader.deliver(fragment.sequence, fragment.origin, Some(fragment.payload), sink);
             reader.next = Some(key + 1);
             reader.drain(room, sink);
             return true;
@@ -165,7 +166,7 @@ impl Receiving {
         }
         let Receiving { readers, room, .. } = self;
         let Some(reader) = readers.get_mut(&fragment.writer) else { return false };
-        let taken = reader.hold(fragment, room, sink.counters);
+        let taken = reader.hold(fragment, room, sink);
         if in_order && reader.held.get(&key).is_some_and(Reassembly::is_whole) {
             reader.skip_to(key, room, sink);
         }
@@ -200,8 +201,7 @@ impl Reader {
             let held = entry.remove();
             room.leave(&held);
             if held.is_whole() {
-                self.deliver(held.sequence, held.origin, held.payload(), sink);
-                room.reuse(held);
+                self.deliver_held(held, room, sink);
             } else {
                 sink.counters.incomplete += 1;
             }
@@ -220,12 +220,17 @@ impl Reader {
             let held = entry.remove();
             room.leave(&held);
             self.next = Some(key + 1);
-            self.deliver(held.sequence, held.origin, held.payload(), sink);
-            room.reuse(held);
+            self.deliver_held(held, room, sink);
         }
     }
 
-    fn deliver(&mut self, sequence: u64, origin: Origin, payload: &[u8], sink: &mut Sink<'_>) {
+    fn deliver_held(&mut self, held: Reassembly, room: &mut Room, sink: &mut Sink<'_>) {
+        self.deliver(held.sequence, held.origin, held.payload(), sink);
+        room.reuse(held);
+    }
+
+    /// Without a payload it was written where it goes.
+    fn deliver(&mut self, sequence: u64, origin: Origin, payload: Option<&[u8]>, sink: &mut Sink<'_>) {
         let after = |last: u64| sequence.saturating_sub(last).saturating_sub(1);
         let missed = self.last_sequence.map_or(0, after);
         self.last_sequence = Some(sequence);
@@ -234,13 +239,26 @@ impl Reader {
         }
         sink.counters.delivered += 1;
         sink.counters.note(|| Event::Delivered { part: trace::sample(self.writer, sequence) });
-        (sink.deliver)(Delivered { writer: self.writer, sequence, place: sequence, origin, missed, payload });
+        let is_written = payload.is_none();
+        let payload = payload.unwrap_or_default();
+        let sample = Delivered { writer: self.writer, sequence, place: sequence, origin, missed, payload };
+        if is_written {
+            sink.delivery.deliver_written(sample);
+        } else {
+            sink.delivery.deliver(sample);
+        }
     }
 
     /// Puts a fragment where it belongs. `false` if it contradicts the others.
-    fn hold(&mut self, fragment: &Fragment<'_>, room: &mut Room, counters: &mut LinkCounters) -> bool {
-        let held = self.held.entry(fragment.key()).or_insert_with(|| room.enter(fragment));
-        held.add(fragment, room, counters)
+    fn hold(&mut self, fragment: &Fragment<'_>, room: &mut Room, sink: &mut Sink<'_>) -> bool {
+        let key = fragment.key();
+        // What is next in order is delivered before all else of its writer, so nothing else can be written where it goes.
+        let is_next = self.reliable && self.next == Some(key);
+        let held = self.held.entry(key).or_insert_with(|| {
+            let begins = is_next && sink.delivery.begin(fragment.writer, fragment.total_bytes as usize);
+            room.enter(fragment, begins)
+        });
+        held.add(fragment, room, sink)
     }
 }
 

@@ -126,7 +126,7 @@ mod real {
         #[inline]
         pub(crate) fn copy_in(&self, offset: usize, bytes: &[u8]) {
             if !offset.is_multiple_of(8) {
-                return self.copy_in_between(offset, bytes);
+                return self.copy_in_part(offset, bytes);
             }
             let target = self.range(offset, bytes.len().next_multiple_of(8));
             if bytes.len() >= LONG_BYTES && cfg!(all(target_arch = "x86_64", not(miri))) {
@@ -166,8 +166,9 @@ mod real {
             }
         }
 
-        /// [`Self::copy_in`] to where no word begins. Nothing around the bytes changes.
-        fn copy_in_between(&self, offset: usize, bytes: &[u8]) {
+        /// [`Self::copy_in`] for a part of a message: any offset, and nothing around the bytes changes. Only for the process that alone writes there.
+        #[inline]
+        pub(crate) fn copy_in_part(&self, offset: usize, bytes: &[u8]) {
             if bytes.len() < LONG_BYTES || cfg!(any(not(target_arch = "x86_64"), miri)) {
                 return self.patch(offset, bytes);
             }
@@ -204,9 +205,20 @@ mod real {
             let _ = line;
         }
 
-        /// [`Self::copy_in`] for a part of a message: any offset, and nothing around it changes. Only
-        /// for the process that alone writes there.
+        /// [`Self::copy_in_part`] by words.
         pub(crate) fn patch(&self, offset: usize, bytes: &[u8]) {
+            let first = offset.next_multiple_of(8);
+            let (before, bytes) = bytes.split_at(bytes.len().min(first - offset));
+            self.patch_around(offset, before);
+            let (words, behind) = bytes.as_chunks::<8>();
+            for (index, word) in words.iter().enumerate() {
+                self.word(first + index * 8).store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+            }
+            self.patch_around(first + words.len() * 8, behind);
+        }
+
+        /// Words of which a part stays as it is.
+        fn patch_around(&self, offset: usize, bytes: &[u8]) {
             self.by_words(offset, bytes.len(), |word, within, part| {
                 let mut patched = word.load(Ordering::Relaxed).to_ne_bytes();
                 patched[within.clone()].copy_from_slice(&bytes[part]);

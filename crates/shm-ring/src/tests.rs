@@ -256,6 +256,27 @@ fn an_abandoned_loan_publishes_nothing() {
 }
 
 #[test]
+fn parts_of_a_message_may_be_written_at_any_place_in_any_order_by_one_loan_after_another() {
+    let mut pair = Pair::new(RingConfig { payload_bytes_max: 4096, ..CONFIG });
+    let (mut reader, ..) = pair.reader(0, StartAt::Next);
+    let whole: Vec<u8> = (0..2_900_u32).map(|number| (number * 7 % 251) as u8).collect();
+    // Short ones go by words, long ones in one piece; none begins where a word does.
+    let cuts = [0, 3, 10, 707, 711, 720, 1_333, 2_899, 2_900];
+    let mut parts: Vec<_> = cuts.windows(2).map(|cut| cut[0]..cut[1]).collect();
+    parts.rotate_left(3);
+    parts.reverse();
+    // What lies there before is no excuse.
+    pair.writer.loan(whole.len()).unwrap().copy_from(&vec![0xFF; whole.len()]);
+    for part in parts {
+        pair.writer.loan(whole.len()).unwrap().write_at(part.start, &whole[part]);
+    }
+    let _ = pair.writer.loan(whole.len()).unwrap().commit(Origin::default());
+    let mut buffer = vec![0; 4096];
+    let sample = reader.take_next(&mut buffer).unwrap().unwrap();
+    assert_eq!(buffer[..sample.length_bytes], whole);
+}
+
+#[test]
 fn a_buffer_that_is_too_small_does_not_lose_the_message() {
     let mut pair = Pair::new(CONFIG);
     let (mut reader, ..) = pair.reader(0, StartAt::Next);

@@ -408,7 +408,7 @@ impl Loan<'_> {
     pub fn write_at(&mut self, offset: usize, bytes: &[u8]) {
         let inside = offset.checked_add(bytes.len()).is_some_and(|end| end <= self.length_bytes);
         assert!(inside, "part inside the message");
-        self.writer.memory.patch(self.offset + offset, bytes);
+        self.writer.memory.copy_in_part(self.offset + offset, bytes);
     }
 
     /// Copies what has been written out again.

@@ -51,6 +51,8 @@ pub(super) struct Inbound {
     pub(super) highest: Arc<AtomicU64>,
     /// Its number there, or that of one that came after it and is older ([`Delivered::place`]); 0 before the first.
     place: u64,
+    /// Length of the sample that is being written into the ring's open slot.
+    begun_bytes: usize,
 }
 
 /// One of our subscribers, as a reader of the ring.
@@ -107,6 +109,7 @@ impl Inbound {
             sequence: None,
             highest: Arc::default(),
             place: 0,
+            begun_bytes: 0,
         })
     }
 
@@ -195,24 +198,55 @@ impl Inbound {
         has_room
     }
 
+    /// A long sample begins to arrive, the next that the link delivers. Whether it is to be [written](Inbound::write) into the ring: not of a writer whose samples come from a
+    /// group, too, which would take its place.
+    pub(super) fn begin(&mut self, bytes: usize) -> bool {
+        self.begun_bytes = bytes;
+        !self.is_group && self.writer.loan(bytes).is_ok()
+    }
+
+    /// Writes a part of it; false if it lies not inside.
+    pub(super) fn write(&mut self, start: usize, fragment: &[u8]) -> bool {
+        let is_inside = start.checked_add(fragment.len()).is_some_and(|end| end <= self.begun_bytes);
+        let Ok(mut loan) = self.writer.loan(self.begun_bytes) else { return false };
+        if is_inside {
+            loan.write_at(start, fragment);
+        }
+        is_inside
+    }
+
+    /// It is whole.
+    pub(super) fn take_written(&mut self, sample: &Delivered<'_>, clock: SourceClock, now: Instant<Raw>) {
+        let Some(origin) = self.note(sample, clock, now) else { return };
+        if let Ok(loan) = self.writer.loan(self.begun_bytes) {
+            let wake = loan.commit(origin);
+            self.writer.wake(wake);
+        }
+    }
+
     /// Puts a sample that has arrived into the ring.
     pub(super) fn take(&mut self, sample: &Delivered<'_>, clock: SourceClock, now: Instant<Raw>) {
+        let Some(origin) = self.note(sample, clock, now) else { return };
+        // Longer ones were not expected, so the link has not let them through.
+        if let Ok(wake) = self.writer.copy_in(sample.payload, origin) {
+            self.writer.wake(wake);
+        }
+    }
+
+    /// Notes that a sample goes into the ring now, and gives its origin here; `None` if it was there.
+    fn note(&mut self, sample: &Delivered<'_>, clock: SourceClock, now: Instant<Raw>) -> Option<Origin> {
         if sample.place <= self.place {
-            return;
+            return None;
         }
         // With the writer's numbers a reader can change over from one ring to another, and knows what neither held.
         self.writer.skip_numbers(sample.place - self.place - 1);
         self.place = sample.place;
         self.sequence = self.sequence.max(Some(sample.sequence));
         self.highest.fetch_max(sample.sequence, Ordering::Relaxed);
-        let origin = here(sample.origin, clock);
         if self.has_deadline {
             self.writer.stamp(now.ns());
         }
-        // Longer ones were not expected, so the link has not let them through.
-        if let Ok(wake) = self.writer.copy_in(sample.payload, origin) {
-            self.writer.wake(wake);
-        }
+        Some(here(sample.origin, clock))
     }
 }
 

@@ -204,4 +204,24 @@ mod tests {
         assert!(offload.receive_blocking(&socket, &mut buffer).unwrap().is_some());
         assert!(!offload.wait(&socket, 0).unwrap());
     }
+    #[test]
+    fn what_was_handled_waits_for_the_rest_of_what_was_joined_but_not_long_and_not_for_a_whole_batch() {
+        let (from, socket, to) = pair();
+        send(&from, to, &[1; 300], 100);
+        let (offload, mut buffer) = (ReceiveOffload::new(), vec![0; DATAGRAM_BYTES_MAX]);
+        let before = clock::now();
+        assert!(offload.receive(&socket, &mut buffer).unwrap().is_some());
+        offload.note_handled(WAITING_MAX - 1);
+        assert!(offload.may_wait(before) && !offload.may_wait(clock::now() + WAIT_MAX), "two are left");
+        offload.note_handled(1);
+        assert!(!offload.may_wait(before));
+        assert_eq!(offload.left(), BATCH_LIMIT - WAITING_MAX);
+        offload.note_acknowledged();
+        assert!(offload.may_wait(before));
+        assert_eq!(offload.left(), BATCH_LIMIT);
+        for may_wait in [true, false] {
+            assert!(offload.receive(&socket, &mut buffer).unwrap().is_some());
+            assert_eq!(offload.may_wait(before), may_wait);
+        }
+    }
 }

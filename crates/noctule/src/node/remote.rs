@@ -19,6 +19,7 @@ use noctule_timebase::{Instant, Span};
 
 use super::inbound::{Inbound, SourceClock};
 use super::path::PathFigures;
+use super::rings::Rings;
 use super::trace::LinkTrace;
 use crate::clock::{LocalClock, Raw};
 use crate::sample::Route;
@@ -410,18 +411,11 @@ impl Remote {
         let (clock, peer_ns) = self.source_clock(local);
         let own_ns = (local - (now - came)).ns();
         let arrival = Arrival { now: link_clock(now), came: link_clock(came), own_ns, peer_ns, ecn };
-        let inbound = &mut self.inbound;
-        let mut granted = None;
+        let mut rings = Rings { inbound: &mut self.inbound, clock, now, granted: None };
         // What breaks the specification is counted by the link.
-        let _ = self.link.handle_datagram(body, arrival, &mut |sample| {
-            let writer = EndpointId(sample.writer.0);
-            if let Some(inbound) = inbound.get_mut(&writer) {
-                inbound.take(&sample, clock, now);
-                granted = inbound.is_to_grant().then_some(writer);
-            }
-        });
+        let _ = self.link.handle_datagram_into(body, arrival, &mut rings);
         // A datagram is of one writer.
-        if let Some(writer) = granted {
+        if let Some(writer) = rings.granted {
             self.grant(writer);
         }
         self.drain_trace();

@@ -15,6 +15,9 @@ pub(super) enum Awaited {
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     pub(super) awaited: Vec<Awaited>,
+    /// How often they were woken.
+    #[cfg(test)]
+    pub(super) woken: u64,
 }
 
 impl Waiters {

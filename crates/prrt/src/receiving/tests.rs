@@ -1,5 +1,9 @@
 use super::*;
+
+mod written;
+
 use crate::SAMPLE_OVERHEAD_BYTES;
+use crate::delivery::Whole;
 use crate::wire::Numbers;
 
 /// A receiving side with what it has delivered: sequence, missed, length.
@@ -30,7 +34,8 @@ impl Bench {
             assert!(sample.payload.iter().all(|byte| *byte == sample.sequence as u8));
             delivered.push((sample.sequence, sample.missed, sample.payload.len()));
         };
-        self.receiving.handle_fragment(fragment, &mut Sink { counters: &mut self.counters, deliver })
+        let delivery = &mut Whole(deliver);
+        self.receiving.handle_fragment(fragment, &mut Sink { counters: &mut self.counters, delivery })
     }
 
     /// Fragment `index` of `count` of best-effort sample `sequence`.

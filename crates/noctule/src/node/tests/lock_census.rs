@@ -144,3 +144,46 @@ fn whether_the_view_has_changed_is_seen_without_a_lock() {
     assert!((1..=2).contains(&called), "{called} calls of a thousand looks");
     drop(publisher);
 }
+
+#[test]
+fn a_publisher_that_waits_for_room_is_not_woken_by_acknowledgements_that_make_none() {
+    let domain = 500 + std::process::id() % 100;
+    let open = |clock: &str| {
+        Node::builder("census").domain(domain).clock(clock.parse().unwrap()).keep_notices().open().unwrap()
+    };
+    let (from, to) = (open("offset=5s"), open("offset=0s"));
+    let topic = |name| {
+        let publisher = from.publisher(name).reliability(Reliability::Reliable).keep_all(4).open().unwrap();
+        (publisher, to.subscriber(name).reliability(Reliability::Reliable).open().unwrap())
+    };
+    let ((mut full, mut unread), (mut beside, mut heard)) = (topic("full"), topic("beside"));
+    while full.readers() == 0 || beside.readers() == 0 || unread.publishers() == 0 || heard.publishers() == 0
+    {
+        heard.wait(Some(Duration::from_millis(5)));
+    }
+    while full.wait_for_room(1, Duration::from_millis(300)) {
+        full.publish(&[0]).unwrap();
+    }
+    let waits = |wanted: usize| {
+        while from.shared.lock().waiters.awaited.len() != wanted {
+            std::thread::yield_now();
+        }
+    };
+    let worker = std::thread::spawn(move || full.wait_for_room(1, Duration::from_secs(120)));
+    waits(1);
+    let woken = from.shared.lock().waiters.woken;
+    for number in 0..50_u32 {
+        beside.publish(&number.to_le_bytes()).unwrap();
+        assert!(heard.receive(Some(Duration::from_secs(30))).unwrap().is_some());
+        // Nobody waits for this but by looking.
+        while !beside.wait_for_acknowledgments(Duration::ZERO) {
+            std::thread::yield_now();
+        }
+    }
+    let more = from.shared.lock().waiters.woken - woken;
+    assert_eq!(more, 0, "50 samples were acknowledged, and none made room");
+    waits(1);
+    while unread.take().unwrap().is_some() {}
+    assert!(worker.join().unwrap(), "there is room");
+    assert!(from.shared.lock().waiters.woken > woken);
+}
