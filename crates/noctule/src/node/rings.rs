@@ -22,22 +22,21 @@ pub(super) struct Rings<'a> {
 }
 
 impl Rings<'_> {
-    fn take(
-        &mut self,
-        sample: &Delivered<'_>,
-        take: fn(&mut Inbound, &Delivered<'_>, SourceClock, Instant<Raw>),
-    ) {
+    fn take(&mut self, sample: &Delivered<'_>, is_written: bool) {
         let writer = EndpointId(sample.writer.0);
-        if let Some(inbound) = self.inbound.get_mut(&writer) {
-            take(inbound, sample, self.clock, self.now);
-            self.granted = inbound.is_to_grant().then_some(writer);
+        let Some(inbound) = self.inbound.get_mut(&writer) else { return };
+        if is_written {
+            inbound.take_written(sample, self.clock, self.now);
+        } else {
+            inbound.take(sample, self.clock, self.now);
         }
+        self.granted = inbound.is_to_grant().then_some(writer);
     }
 }
 
 impl Delivery for Rings<'_> {
     fn deliver(&mut self, sample: Delivered<'_>) {
-        self.take(&sample, Inbound::take);
+        self.take(&sample, false);
     }
 
     fn begin(&mut self, writer: StreamId, bytes: usize) -> bool {
@@ -50,6 +49,6 @@ impl Delivery for Rings<'_> {
     }
 
     fn deliver_written(&mut self, sample: Delivered<'_>) {
-        self.take(&sample, Inbound::take_written);
+        self.take(&sample, true);
     }
 }

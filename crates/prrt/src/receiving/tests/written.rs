@@ -5,13 +5,16 @@ use proptest::prelude::*;
 use super::*;
 use crate::delivery::Delivery;
 
-/// Memory for one sample, and what was delivered: sequence, missed, and the bytes.
+/// What was delivered: sequence, missed, and the bytes.
+type Taken = (u64, u64, Vec<u8>);
+
+/// Memory for one sample, and all that was delivered.
 #[derive(Default)]
 struct Slot {
     memory: Vec<u8>,
     begun: usize,
     written: usize,
-    delivered: Vec<(u64, u64, Vec<u8>)>,
+    delivered: Vec<Taken>,
 }
 
 impl Delivery for Slot {
