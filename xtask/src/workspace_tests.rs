@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::{lanes, shell};
 
-const COMPILE: &str = "cargo test --workspace --no-run";
+/// Without examples: [`programs`](crate::programs) builds those that run.
+const COMPILE: &str = "cargo test --workspace --lib --bins --tests --no-run";
 /// A program that runs longer hangs: it is ended, and fails with the tests that it was at. Four times the longest beside two builds.
 const LONGEST_S: u32 = 600;
 /// Domains and ports of other tests, and of other checkouts, are in other networks; a number that a pseudo-terminal has had is not given to
