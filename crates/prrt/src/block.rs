@@ -266,7 +266,7 @@ impl Block {
             now,
             latest: self.latest,
             // Behind a queue nothing takes the shortest way.
-            hopeless: if path.is_limited { self.latest } else { self.deadline_at - path.soonest },
+            hopeless: if path.is_limited { self.latest } else { self.deadline_at - path.soonest() },
             path,
             interval,
             needed: self.needed(),

@@ -457,7 +457,7 @@ impl DeadlineStream {
             }
             if let Some(symbol) = block.next_unsent() {
                 if path.is_limited {
-                    if now > block.deadline_at - path.soonest.min(self.bound.deadline / 2) {
+                    if now > block.deadline_at - path.soonest().min(self.bound.deadline / 2) {
                         block.abandon();
                         continue;
                     }

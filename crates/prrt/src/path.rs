@@ -46,8 +46,8 @@ pub(crate) struct Path {
     pub(crate) is_doubtful: bool,
     /// One more repair may leave now: repairs are not what fills it.
     pub(crate) may_repair: bool,
-    /// One way without a queue.
-    pub(crate) soonest: Span,
+    /// The shortest round trip: without a queue.
+    pub(crate) floor: Span,
     /// Capacity of the path, if known.
     pub(crate) capacity_bytes_per_s: Option<f64>,
     /// How much later than asked for threads wake.
@@ -82,10 +82,16 @@ impl Path {
             is_limited: sent_packets.pace().limit_bytes_per_s().is_some(),
             is_doubtful: sent_packets.pace().is_doubtful(),
             may_repair: sent_packets.allows_repair(now),
-            soonest: sent_packets.floor() / 2,
+            floor: sent_packets.floor(),
             capacity_bytes_per_s: sent_packets.capacity_bytes_per_s(),
             lateness,
         }
+    }
+
+    /// One way without a queue: half of the shortest round trip, but no more than has been measured of the way there. What is sent
+    /// with less time left is sent in vain; what is sent with `one_way` left is not, however long the way back is.
+    pub(crate) fn soonest(&self) -> Span {
+        (self.floor / 2).min(self.one_way - self.lateness)
     }
 
     /// How long the acknowledgement of a block may be held back: not at all where the deadline leaves no time to wait for it; on a

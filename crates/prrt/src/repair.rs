@@ -169,7 +169,7 @@ impl Prospect<'_> {
         let feedback_lost = channel.lost_after(1, self.interval, is_silent);
         let overdue = self.now - round;
         // By then the receiver has missed what it expected: silence means lost feedback, whatever became of the datagram.
-        let missed = overdue - grace(self.interval) - (round - self.path.soonest * 2).max(Span::ZERO);
+        let missed = overdue - grace(self.interval) - (round - self.path.floor).max(Span::ZERO);
         self.pending.iter().map(move |pending| {
             let departure = Departure { packet: pending.packet, sent_at: pending.sent_at };
             let is_missed = pending.is_expected && pending.sent_at <= missed;

@@ -253,6 +253,26 @@ fn ways_of_unlike_length_are_known_from_the_clocks() {
     );
 }
 
+/// Where the way back is the longer one, half of the round trip would be too much: the last copies could not leave, and what failed for
+/// want of them would teach no price.
+#[test]
+fn the_target_is_met_whichever_way_is_longer() {
+    // The way there beyond half of the round trip, in milliseconds: the longer it is, the less time is left, and the more is sent unasked.
+    for (excess_ms, extras_most) in [(-9, 0.1), (-5, 0.11), (5, 0.17)] {
+        let cell = Cell { way_there_excess: Span::from_ms(excess_ms), ..Cell::LOSSY };
+        for seed in 41..44 {
+            let outcome = run(cell, 60_000, seed);
+            check(&outcome, seed);
+            let (residual, extras) = (outcome.residual(), outcome.redundancy());
+            let what = format!("seed {seed}, {excess_ms} ms: {residual:.2e}, {extras:.4}");
+            println!("{what}");
+            // Six are expected to fail.
+            assert!(residual <= 2e-4, "{what}");
+            assert!(extras <= extras_most, "{what}");
+        }
+    }
+}
+
 #[test]
 fn reordering_is_not_taken_for_loss_for_ever() {
     let cell = Cell { loss: 0.0, burst: 1.0, reordering: 0.05, ..Cell::LOSSY };

@@ -18,7 +18,7 @@ fn path() -> Path {
         heard_at: at(19),
         channel: Gilbert::new(&LossModel::Bursts { p: 0.05, mean_burst: 3.0 }),
         is_limited: false,
-        soonest: Span::from_ms(8),
+        floor: Span::from_ms(16),
         is_doubtful: false,
         may_repair: true,
         lateness: Span::from_us(300),
