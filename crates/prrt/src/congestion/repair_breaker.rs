@@ -19,9 +19,12 @@ use super::epoch::{RETRY_FIRST, RETRY_MOST};
 use crate::stream::Local;
 
 /// Samples of one look, and packets without a decision after which repairs are worth what they cost. Of the former so many must fail, apart from
-/// each other: an outage is one. A stream that keeps a target of 1e-4 has two in one of a thousand looks.
+/// each other. A stream that keeps a target of 1e-4 has two in one of a thousand looks.
 const LOOK: u32 = 512;
 const FAILED_LEAST: u32 = 2;
+/// More failures in a row are an outage, with or without repairs, and a look begins anew after it. (In its share of failures they would outweigh all
+/// later losses, as if repairs were futile.) A full path lets something through sooner: even if each second sample failed by chance, so many in a row were one in 10⁹.
+const RUN_MOST: u32 = LOOK / 16;
 /// Without repairs samples fail so many times as often where repairs are worth anything; and packets are lost so many times as often as samples fail, or
 /// the path is full whatever is repaired.
 const CLEARLY: f64 = 1.2;
@@ -66,7 +69,8 @@ struct Share {
     all: u32,
     lost: u32,
     runs: u32,
-    was_lost: bool,
+    /// Length of the last run, if it goes on.
+    run: u32,
 }
 
 /// Fates of samples, of the datagram that left first for each (copies are lost together with what they replace), and of all datagrams.
@@ -92,8 +96,8 @@ impl Share {
     fn add(&mut self, is_lost: bool) {
         self.all += 1;
         self.lost += u32::from(is_lost);
-        self.runs += u32::from(is_lost && !self.was_lost);
-        self.was_lost = is_lost;
+        self.run = if is_lost { self.run + 1 } else { 0 };
+        self.runs += u32::from(self.run == 1);
     }
 
     fn get(&self) -> f64 {
@@ -146,11 +150,15 @@ impl RepairBreaker {
         if !self.allows() || began < self.since {
             return;
         }
+        let is_over = failed < samples;
+        if is_over && self.look.samples.run + failed > RUN_MOST {
+            return self.close(now);
+        }
         (0..samples).for_each(|number| {
             self.look.samples.add(number < failed);
             self.look.firsts.add(number < lost);
         });
-        if self.look.samples.all < LOOK {
+        if self.look.samples.all < LOOK || !is_over {
             return;
         }
         let look = std::mem::take(&mut self.look);
@@ -214,6 +222,11 @@ mod tests {
     /// Ten minutes at 200 Hz on a path where so many of a thousand samples fail with repairs, and packets are lost with repairs and without; the share of time in
     /// which repairs may leave.
     fn allowed(failing: u32, loss: u32, without: u32) -> f64 {
+        allowed_with(0, failing, loss, without)
+    }
+
+    /// The same, and nothing arrives of so many in a row once a minute.
+    fn allowed_with(outage: u32, failing: u32, loss: u32, without: u32) -> f64 {
         let at = |n: u32| Instant::from_ns(i64::from(n) * 5_000_000);
         let mut breaker = RepairBreaker::new(at(0));
         let mut allowed = 0;
@@ -222,9 +235,11 @@ mod tests {
         for n in 0..120_000 {
             let may_repair = breaker.allows();
             allowed += u32::from(may_repair);
-            let is_lost = is(n, if may_repair { loss } else { without });
+            let is_down = n % 12_000 < outage;
+            let is_lost = is_down || is(n, if may_repair { loss } else { without });
             breaker.handle_outcome(is_lost, at(n), at(n));
-            breaker.settle((1, u32::from(is(n, failing)), u32::from(is_lost)), at(n), 0.4, at(n));
+            let has_failed = is_down || is(n, failing);
+            breaker.settle((1, u32::from(has_failed), u32::from(is_lost)), at(n), 0.4, at(n));
         }
         f64::from(allowed) / 120_000.0
     }
@@ -243,6 +258,20 @@ mod tests {
         for (failing, loss) in [(5, 50), (20, 200), (100, 400)] {
             let share = allowed(failing, loss, loss);
             assert!(share > 0.99, "{failing}, {loss}: {share}");
+        }
+    }
+
+    #[test]
+    fn an_outage_says_nothing_of_repairs() {
+        // From a fifth of a second on, on a radio that keeps its target but for them, and on one that does not.
+        for (outage, failing) in [(40, 1), (100, 1), (200, 1), (400, 1), (800, 1), (200, 5)] {
+            let share = allowed_with(outage, failing, 50, 50);
+            assert!(share > 0.99, "{outage}, {failing}: {share}");
+        }
+        // And where they are what is lost they end all the same.
+        for (failing, loss, without) in [(6, 200, 0), (100, 350, 70)] {
+            let share = allowed_with(200, failing, loss, without);
+            assert!(share < 0.3, "{failing}, {loss}, {without}: {share}");
         }
     }
 
