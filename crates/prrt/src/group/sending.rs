@@ -108,6 +108,8 @@ struct Block {
     parity_sent: u8,
     decided: u8,
     unasked: u8,
+    /// Packets of the parity given out.
+    parity_packets: Vec<u32>,
     /// Between its samples.
     interval: Span,
     /// No data symbol is added after this.
@@ -240,7 +242,7 @@ impl GroupSender {
             self.log.note(|| Event::RateChanged { per_s, trigger });
         }
         if self.members.hears(member) {
-            report.asks.iter().for_each(|ask| self.handle_ask(member, ask, now));
+            report.asks.iter().for_each(|ask| self.handle_ask(member, ask, report.newest, now));
         }
     }
 
@@ -277,6 +279,9 @@ impl GroupSender {
         };
         let packet = self.members.sent(now);
         self.rate.sent();
+        if matches!(kind, SymbolKind::Parity { .. }) {
+            block.parity_packets.push(packet);
+        }
         let (unasked, symbol_bytes) = (block.unasked, bytes.len());
         self.log.note(|| {
             let (symbol, trigger) = match kind {
@@ -390,13 +395,13 @@ impl GroupSender {
         }
     }
 
-    fn handle_ask(&mut self, member: MemberId, ask: &Ask, now: Instant<Local>) {
+    fn handle_ask(&mut self, member: MemberId, ask: &Ask, newest: u32, now: Instant<Local>) {
         self.counters.asks += 1;
-        let trigger = self.answer(member, ask, now);
+        let trigger = self.answer(member, ask, newest, now);
         self.log.note(|| Event::AskReceived { member, block: ask.block, held: ask.held, trigger });
     }
 
-    fn answer(&mut self, member: MemberId, ask: &Ask, now: Instant<Local>) -> Answer {
+    fn answer(&mut self, member: MemberId, ask: &Ask, newest: u32, now: Instant<Local>) -> Answer {
         let arrives = now + self.one_way();
         let another = arrives + self.round();
         let (loss, last_share) = (self.members.loss(member), self.last_share);
@@ -423,7 +428,9 @@ impl GroupSender {
             let fails = (target / last_share).clamp(f64::MIN_POSITIVE, LAST_FAILS_MAX);
             wanted = sent_once(lacking, loss, fails);
         }
-        let decided = usize::from(ask.settled) + usize::from(wanted);
+        // Parity of which nothing was announced, because all of it was lost, is known to be by what arrived after it.
+        let passed = block.parity_packets.iter().filter(|packet| ahead(newest, **packet) >= 0).count();
+        let decided = passed.max(ask.settled.into()) + usize::from(wanted);
         block.decided = block.decided.max(decided.min(PARITY_SYMBOLS_MAX) as u8);
         Answer::Granted
     }
@@ -463,6 +470,7 @@ impl GroupSender {
             // Announced with the data, sent behind it.
             decided: 0,
             unasked,
+            parity_packets: Vec::new(),
             interval,
             closes_at: now,
             is_closed: false,

@@ -75,6 +75,8 @@ pub(crate) struct Writer {
     pub(crate) published: Vec<u64>,
     pub(crate) changes: Vec<Membership>,
     pub(crate) bytes: usize,
+    /// Of its radio: what all readers lose together.
+    pub(crate) fade: Option<Fade>,
 }
 
 pub(crate) struct Reader {
@@ -93,6 +95,32 @@ pub(crate) struct Reader {
     pub(crate) twice: u64,
     pub(crate) damaged: u64,
     pub(crate) bytes: usize,
+}
+
+/// A radio that neither sends nor receives for some time, again and again: Gilbert's channel in time.
+pub(crate) struct Fade {
+    loss: f64,
+    mean: Span,
+    random: Random,
+    is_faded: bool,
+    at: Instant<Local>,
+}
+
+impl Fade {
+    /// A share `loss` of time is lost, `mean` in a row.
+    pub(crate) fn new(loss: f64, mean: Span, seed: u64) -> Fade {
+        let random = Random::for_part(seed, 2_000);
+        Fade { loss, mean, random, is_faded: false, at: Instant::from_ns(0) }
+    }
+
+    fn is_faded(&mut self, now: Instant<Local>) -> bool {
+        // The state is forgotten at the rate at which fades end and begin.
+        let kept = (-(now - self.at).as_s_f64() / (self.mean.as_s_f64() * (1.0 - self.loss))).exp();
+        let before = if self.is_faded { 1.0 } else { 0.0 };
+        self.is_faded = self.random.chance(self.loss + (before - self.loss) * kept);
+        self.at = now;
+        self.is_faded
+    }
 }
 
 /// A path that carries so much and drops the rest at once.
@@ -319,7 +347,13 @@ impl Writer {
             published: Vec::new(),
             changes: Vec::new(),
             bytes: 0,
+            fade: None,
         }
+    }
+
+    /// Whether its radio loses what it sends or receives now.
+    fn is_faded(&mut self, now: Instant<Local>) -> bool {
+        self.fade.as_mut().is_some_and(|fade| fade.is_faded(now))
     }
 
     pub(crate) fn is_member(&self, number: usize) -> bool {
@@ -401,10 +435,16 @@ impl Endpoint for Node {
             Node::Reader(reader) if reader.is_off => {}
             Node::Reader(reader) => reader.take(bytes, now),
             Node::Writer(writer) if bytes.starts_with(b"NCTG") => {
+                if writer.is_faded(now) {
+                    return;
+                }
                 let Ok(Datagram { body: Body::Report(report), .. }) = Datagram::decode(bytes) else { return };
                 writer.group.handle_report(MemberId(from.0.into()), &report, now);
             }
             Node::Writer(writer) => {
+                if writer.is_faded(now) {
+                    return;
+                }
                 let arrival = Arrival {
                     now,
                     came: now,
@@ -457,6 +497,12 @@ impl Endpoint for Node {
             }
         };
         *sent += bytes.len() + WIRE_OVERHEAD_BYTES;
+        if let Node::Writer(writer) = self
+            && writer.is_faded(now)
+        {
+            // Of what leaves nothing arrives; an empty datagram is none.
+            bytes.clear();
+        }
         Some(Transmit { to, bytes })
     }
 
