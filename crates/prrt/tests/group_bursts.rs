@@ -81,7 +81,7 @@ fn figures() {
     for deadline_ms in [60, 100] {
         for percent in [1, 5] {
             for loss in LOSSES {
-                let all: Vec<Figures> = (1..=3).map(|seed| run(loss, percent, deadline_ms, 20_000, seed)).collect();
+                let all: Vec<Figures> = (1..=2).map(|seed| run(loss, percent, deadline_ms, 10_000, seed)).collect();
                 let mean = |of: fn(&Figures) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
                 println!(
                     "| {deadline_ms} | {percent} % | {loss:?} | {:.1e} | {:.1e} | {:.3} | {:.3} |",

@@ -397,7 +397,11 @@ impl GroupReceiver {
             offset = 0;
         }
         let guard = self.guard();
+        // Blocks that were skipped are taken to be like the one before them: what is too old to be repaired is not asked for.
+        let step = self.blocks.back().map_or(Span::ZERO, |block| block.step);
+        let period = self.blocks.back().map_or(Span::ZERO, |block| block.step * i64::from(block.count));
         while (self.blocks.len() as i32) <= offset {
+            let expires_at = expires_at - period * i64::from(offset - self.blocks.len() as i32);
             let mut symbols = Symbols::new(expires_at);
             symbols.count = Some(count);
             self.blocks.push_back(Block {
@@ -406,7 +410,7 @@ impl GroupReceiver {
                 is_counted: false,
                 decided: 0,
                 ends_at: now,
-                step: Span::ZERO,
+                step,
                 expires_at,
                 stage: Stage::Arriving(now + guard),
                 asks: 0,
