@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use noctule_timebase::{Instant, Span};
 
-use super::shortfall::expected;
+use super::shortfall::{Losses, expected};
 use super::wire::{Report, ahead};
 use super::{DRAG_MAX, GUARD_LEAST, MEMBERS_LIMIT, MemberId, Membership, ROUND_TRIP_PRIOR};
 use crate::stream::Local;
@@ -19,6 +19,12 @@ const SILENCE_HALVES: i64 = 7;
 const MEMORY_PACKETS: f64 = 2_000.0;
 /// Prior of the loss, and its weight in datagrams.
 const LOSS_PRIOR: (f64, f64) = (0.01, 50.0);
+/// Datagrams that the scatter of losses remembers: several dozen windows even where reports are rare, as many as a link's estimate (`loss`).
+const SCATTER_MEMORY_PACKETS: f64 = 20_000.0;
+/// Datagrams of a window of which losses are counted: many times a burst; and reports with requests, which follow losses, come more often than that.
+const SCATTER_WINDOW_PACKETS: i32 = 100;
+/// So many losses as independent ones scatter are assumed beside those counted.
+const SCATTER_PRIOR: f64 = 8.0;
 /// A share counts against a receiver only when it has been seen over so many datagrams.
 const JUDGED_PACKETS: f64 = 300.0;
 /// A receiver that was set apart stays so for this long at least.
@@ -52,7 +58,51 @@ struct Member {
     received: u32,
     lost: f64,
     packets: f64,
+    scatter: Scatter,
     trip: Option<(Span, Span)>,
+}
+
+/// How much the numbers of losses in windows differ, which shows bursts: reports say how many were lost, not which.
+#[derive(Clone, Copy, Debug, Default)]
+struct Scatter {
+    /// The window and the one before it: datagrams, and those lost.
+    window: (i32, i32),
+    before: Option<(f64, f64)>,
+    /// Of all windows, fading: how their losses differ from those of the window before, and how they would if losses were independent, in losses;
+    /// and their number.
+    squares: f64,
+    variance: f64,
+    windows: f64,
+}
+
+impl Scatter {
+    /// So many were lost of `packets`.
+    fn add(&mut self, packets: i32, lost: i32) {
+        self.window = (self.window.0 + packets, self.window.1 + lost);
+        if self.window.0 < SCATTER_WINDOW_PACKETS {
+            return;
+        }
+        let (packets, lost) = (f64::from(self.window.0), f64::from(self.window.1));
+        self.window = (0, 0);
+        // The difference of two windows needs no mean, and a share that changes slowly is no burst (von Neumann 1941).
+        let Some((packets_before, lost_before)) = self.before.replace((packets, lost)) else { return };
+        let all = packets + packets_before;
+        let (share, differs) = ((lost + lost_before) / all, lost / packets - lost_before / packets_before);
+        let kept = (-packets / SCATTER_MEMORY_PACKETS).exp();
+        self.squares = self.squares * kept + differs.powi(2) * packets * packets_before / 2.0;
+        self.variance = self.variance * kept + share * (1.0 - share) * all / 2.0;
+        self.windows = self.windows * kept + 1.0;
+    }
+
+    /// Variance of losses by that of independent ones.
+    fn dispersion(&self) -> f64 {
+        (self.squares + SCATTER_PRIOR) / (self.variance + SCATTER_PRIOR)
+    }
+
+    /// What it is at least: two standard errors less, that of a variance of so many windows.
+    fn dispersion_least(&self) -> f64 {
+        self.dispersion() * (1.0 - 2.0 * (2.0 / self.windows.max(1.0)).sqrt())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,6 +119,12 @@ enum State {
 impl Member {
     fn loss(&self) -> f64 {
         self.lost / self.packets
+    }
+
+    /// How it loses, among members whose losses scatter as much as `common` says: this one's more, if that is no chance.
+    fn losses(&self, common: f64) -> Losses {
+        let dispersion = common.max(self.scatter.dispersion_least()).max(1.0);
+        Losses { share: self.loss(), memory: (dispersion - 1.0) / (dispersion + 1.0) }
     }
 
     fn round(&self) -> Span {
@@ -89,6 +145,7 @@ impl Members {
             received: 0,
             lost: LOSS_PRIOR.0 * LOSS_PRIOR.1,
             packets: LOSS_PRIOR.1,
+            scatter: Scatter::default(),
             trip: None,
         });
         true
@@ -153,6 +210,7 @@ impl Members {
             let kept = (1.0 - f64::from(packets) / MEMORY_PACKETS).max(0.0);
             member.lost = member.lost * kept + f64::from(packets - received);
             member.packets = member.packets * kept + f64::from(packets);
+            member.scatter.add(packets, packets - received);
         }
         if packets > 0 || first {
             (member.newest, member.received) = (report.newest, report.received);
@@ -187,6 +245,22 @@ impl Members {
     /// Shares that the served members lose.
     pub(super) fn losses(&self) -> Vec<f64> {
         self.served().map(Member::loss).collect()
+    }
+
+    /// How each of the served members loses.
+    pub(super) fn losses_with_bursts(&self) -> impl Iterator<Item = Losses> {
+        let common = self.dispersion();
+        self.served().map(move |member| member.losses(common))
+    }
+
+    /// Variance of the losses of all served members by that of independent ones: of one alone it takes minutes to tell from chance.
+    fn dispersion(&self) -> f64 {
+        let all = self.served().fold(Scatter::default(), |sum, member| Scatter {
+            squares: sum.squares + member.scatter.squares,
+            variance: sum.variance + member.scatter.variance,
+            ..sum
+        });
+        all.dispersion()
     }
 
     /// The member that loses most of those served: the one that was it before, while others lose little more.

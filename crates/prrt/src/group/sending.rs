@@ -7,7 +7,7 @@ use noctule_timebase::{Instant, Span};
 
 use super::members::Members;
 use super::rate::GroupRate;
-use super::shortfall::{parity_for, sent_once};
+use super::shortfall::{parity_alone, parity_for, sent_once};
 use super::trace::{Answer, Event, Left, Purpose};
 use super::wire::{Ask, Body, Datagram, HEADER_BYTES, Report, SPAN_MAX, Symbol, SymbolKind, ahead};
 use super::{
@@ -523,16 +523,16 @@ impl GroupSender {
     /// Parity to send behind a block before any receiver asks.
     fn unasked(&self, symbols: u8, interval: Span) -> u8 {
         let Some(bound) = self.config.bound else { return 0 };
-        let losses = self.members.losses();
         let filled = interval * i64::from(symbols.saturating_sub(1));
         let rounds = (bound.deadline - filled - self.one_way()).ns() / self.round().ns().max(1);
         if rounds < 1 {
             // No receiver can ask: each for itself must get enough.
-            let parity = losses.iter().map(|loss| parity_for(&[*loss], symbols.into(), bound.loss_target));
+            let losses = self.members.losses_with_bursts();
+            let parity = losses.map(|losses| parity_alone(losses, symbols.into(), bound.loss_target));
             return parity.max().unwrap_or(0);
         }
         let share = UNASKED_SHARES[usize::from(rounds > 1)];
-        parity_for(&losses, symbols.into(), share)
+        parity_for(&self.members.losses(), symbols.into(), share)
     }
 
     fn note_offer(&mut self, datagrams: usize, now: Instant<Local>) {
