@@ -69,18 +69,19 @@ fn run(loss: Loss, percent: u32, (delay_ms, deadline_ms): (i64, i64), samples: i
 fn runs(loss: Loss, percent: u32, times: (i64, i64), samples: i64, seeds: u64) -> Figures {
     let all: Vec<Figures> = (1..=seeds).map(|seed| run(loss, percent, times, samples, seed)).collect();
     let mean = |of: fn(&Figures) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
-    let figures = Figures {
+    Figures {
         worst: mean(|of| of.worst),
         mean: mean(|of| of.mean),
         extras: mean(|of| of.extras),
         unasked: mean(|of| of.unasked),
-    };
-    let (delay_ms, deadline_ms) = times;
+    }
+}
+
+fn line(loss: Loss, percent: u32, (delay_ms, deadline_ms): (i64, i64), figures: Figures) -> String {
     let Figures { worst, mean, extras, unasked } = figures;
-    println!(
+    format!(
         "| {delay_ms} | {deadline_ms} | {percent} % | {loss:?} | {worst:.1e} | {mean:.1e} | {extras:.2} | {unasked:.2} |"
-    );
-    figures
+    )
 }
 
 /// Figures of `benchmarks/prrt.md`: `cargo test -p noctule-prrt --test group_bursts -- --ignored --nocapture`.
@@ -92,7 +93,7 @@ fn figures() {
     );
     for times in TIMES {
         for (percent, loss) in [1, 5].into_iter().flat_map(|percent| LOSSES.map(|loss| (percent, loss))) {
-            runs(loss, percent, times, 20_000, 3);
+            println!("{}", line(loss, percent, times, runs(loss, percent, times, 20_000, 3)));
         }
     }
 }
@@ -110,6 +111,7 @@ fn bursts_are_repaired_and_independent_losses_cost_no_more_for_that() {
     ];
     for (loss, percent, times, residual_most, extras_most) in cells {
         let figures = runs(loss, percent, times, 6_000, 2);
+        println!("{}", line(loss, percent, times, figures));
         assert!(figures.mean <= residual_most, "{loss:?}, {percent} %, {times:?}: {figures:?}");
         assert!(figures.worst <= 4.0 * residual_most, "{loss:?}, {percent} %, {times:?}: {figures:?}");
         assert!(figures.extras <= extras_most, "{loss:?}, {percent} %, {times:?}: {figures:?}");

@@ -104,12 +104,10 @@ struct Block {
     symbols: Vec<Vec<u8>>,
     /// Data symbols given out.
     sent: usize,
-    /// Parity symbols given out, how many are to be, and how many of those without being asked for.
-    parity_sent: u8,
+    /// Packets of the parity symbols given out; how many are to be, and how many of those without being asked for.
+    parity_packets: Vec<u32>,
     decided: u8,
     unasked: u8,
-    /// Packets of the parity given out.
-    parity_packets: Vec<u32>,
     /// Between its samples.
     interval: Span,
     /// No data symbol is added after this.
@@ -269,7 +267,6 @@ impl GroupSender {
                 let symbols = block.symbols.iter().enumerate().map(|(at, symbol)| (at as u8, &symbol[..]));
                 // The index is below the limit, and no symbol is longer than a datagram.
                 let _ = erasure::parity_of(index, symbols, &mut parity);
-                block.parity_sent += 1;
                 self.parity_saved -= 1.0;
                 let unasked = index < block.unasked;
                 self.counters.parity_unasked += u64::from(unasked);
@@ -442,7 +439,7 @@ impl GroupSender {
             let block = &self.blocks[place];
             return Some((place, SymbolKind::Data { index: block.sent as u8, planned: block.planned }));
         }
-        let place = self.blocks.iter().position(|block| block.parity_sent < block.decided)?;
+        let place = self.blocks.iter().position(|block| block.parity_packets.len() < block.decided.into())?;
         if self.parity_saved < 1.0 {
             // Data that follows earns some, if that is still in time.
             self.counters.parity_refused += 1;
@@ -451,7 +448,8 @@ impl GroupSender {
             return None;
         }
         let block = &self.blocks[place];
-        Some((place, SymbolKind::Parity { index: block.parity_sent, symbols: block.symbols.len() as u8 }))
+        let index = block.parity_packets.len() as u8;
+        Some((place, SymbolKind::Parity { index, symbols: block.symbols.len() as u8 }))
     }
 
     fn open(&mut self, count: usize, deadline_at: Instant<Local>, now: Instant<Local>) {
@@ -466,11 +464,10 @@ impl GroupSender {
             planned,
             symbols: Vec::with_capacity(planned.into()),
             sent: 0,
-            parity_sent: 0,
+            parity_packets: Vec::new(),
             // Announced with the data, sent behind it.
             decided: 0,
             unasked,
-            parity_packets: Vec::new(),
             interval,
             closes_at: now,
             is_closed: false,

@@ -97,28 +97,29 @@ pub(crate) struct Reader {
     pub(crate) bytes: usize,
 }
 
-/// A radio that neither sends nor receives for some time, again and again: Gilbert's channel in time.
+/// A radio that neither sends nor receives for some time, again and again: Gilbert's channel in time. When it fades does not depend on the traffic.
 pub(crate) struct Fade {
-    loss: f64,
-    mean: Span,
     random: Random,
     is_faded: bool,
-    at: Instant<Local>,
+    /// When it ends or begins next; mean lengths of what is between fades, and of a fade.
+    changes_at: Instant<Local>,
+    means: [Span; 2],
 }
 
 impl Fade {
     /// A share `loss` of time is lost, `mean` in a row.
     pub(crate) fn new(loss: f64, mean: Span, seed: u64) -> Fade {
+        let between = Span::from_ns((mean.ns() as f64 * (1.0 - loss) / loss) as i64);
         let random = Random::for_part(seed, 2_000);
-        Fade { loss, mean, random, is_faded: false, at: Instant::from_ns(0) }
+        Fade { random, is_faded: true, changes_at: Instant::from_ns(0), means: [between, mean] }
     }
 
     fn is_faded(&mut self, now: Instant<Local>) -> bool {
-        // The state is forgotten at the rate at which fades end and begin.
-        let kept = (-(now - self.at).as_s_f64() / (self.mean.as_s_f64() * (1.0 - self.loss))).exp();
-        let before = if self.is_faded { 1.0 } else { 0.0 };
-        self.is_faded = self.random.chance(self.loss + (before - self.loss) * kept);
-        self.at = now;
+        while self.changes_at <= now {
+            self.is_faded = !self.is_faded;
+            let mean = self.means[usize::from(self.is_faded)].ns() as f64;
+            self.changes_at += Span::from_ns((-(1.0 - self.random.unit()).ln() * mean) as i64);
+        }
         self.is_faded
     }
 }
