@@ -118,7 +118,7 @@ impl Fade {
         while self.changes_at <= now {
             self.is_faded = !self.is_faded;
             let mean = self.means[usize::from(self.is_faded)].ns() as f64;
-            self.changes_at += Span::from_ns((-(1.0 - self.random.unit()).ln() * mean) as i64);
+            self.changes_at += Span::from_ns(self.random.exponential(mean) as i64);
         }
         self.is_faded
     }
