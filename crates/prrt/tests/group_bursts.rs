@@ -98,7 +98,7 @@ fn figures() {
     }
 }
 
-/// Residuals in bursts were 6.8e-4, 1.6e-3 and 6.4e-3; the first and the last cell are what independent losses cost before.
+/// Means in bursts were 6.8e-4, 1.6e-3 and 6.2e-3; the ceilings of the first and the last cell are what independent losses cost then.
 #[test]
 fn bursts_are_repaired_and_independent_losses_cost_no_more_for_that() {
     let [soon, _, blind] = TIMES;

@@ -346,4 +346,39 @@ mod tests {
         report(&mut members, 10, 40);
         assert!(members.round_trip().unwrap() > Span::from_ms(39), "{members:?}");
     }
+
+    /// Of 16 members whose channel is Gilbert's, each with 200 reports of 200 datagrams: the memory that is estimated of one.
+    fn estimated_memory(share: f64, memory: f64, seed: u64) -> f64 {
+        let mut random = noctule_netsim::random::Random::new(seed);
+        let mut members = Members::default();
+        for number in 0..16 {
+            assert!(members.join(MemberId(number)));
+            let member = members.members.get_mut(&MemberId(number)).unwrap();
+            member.state = State::Hears;
+            let mut is_lost = false;
+            for _ in 0..200 {
+                let loses = |was_lost| share + (f64::from(u8::from(was_lost)) - share) * memory;
+                let fates = (0..200).map(|_| {
+                    is_lost = random.chance(loses(is_lost));
+                    i32::from(is_lost)
+                });
+                let lost = fates.sum();
+                member.scatter.add(200, lost);
+            }
+        }
+        members.losses_with_bursts().next().unwrap().memory
+    }
+
+    #[test]
+    fn the_scatter_of_losses_shows_bursts_and_of_independent_ones_none() {
+        for (seed, share) in [(1, 0.01), (2, 0.05), (3, 0.01), (4, 0.05)] {
+            let independent = estimated_memory(share, 0.0, seed);
+            assert!(independent < 0.05, "seed {seed}: {independent}");
+            // Of bursts of 3 and of 10.
+            for memory in [0.66, 0.9] {
+                let estimated = estimated_memory(share, memory, seed);
+                assert!((estimated - memory).abs() < 0.05, "seed {seed}: {estimated} for {memory}");
+            }
+        }
+    }
 }

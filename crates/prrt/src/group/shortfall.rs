@@ -6,8 +6,8 @@
 //! largest of several negative binomials (Nonnenmacher, Biersack, Towsley 1998, section III).
 //!
 //! Losses in bursts scatter more than that. Of Gilbert's channel with the memory λ (`gilbert`) the losses of `n` have the variance
-//! `n p (1 − p) D`, `D = (1 + λ) / (1 − λ) − 2 λ (1 − λⁿ) / (n (1 − λ)²)`; the beta-binomial of the same mean and variance replaces the
-//! binomial. Its tail is that of the channel within a quarter for bursts of 3 and 10 datagrams, at the cost of a binomial's.
+//! `n p (1 − p) D`, `D = (1 + λ) / (1 − λ) − 2 λ (1 − λⁿ) / (n (1 − λ)²)`; the beta-binomial of the same mean and variance
+//! replaces the binomial. Its tail is the channel's within a third for bursts of 3 and 10 datagrams, at the cost of a binomial's.
 
 use crate::erasure::PARITY_SYMBOLS_MAX;
 
