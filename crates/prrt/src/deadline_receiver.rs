@@ -10,8 +10,8 @@ use noctule_timebase::{Instant, Span};
 
 use crate::block_decoder::BlockDecoders;
 use crate::counters::LinkCounters;
+use crate::delivery::Sink;
 use crate::reassembly::{Reassembly, Room};
-use crate::receiving::Sink;
 use crate::sample_interval::SampleInterval;
 use crate::stream::{Arrival, Bound, Delivered, Local, Order, Origin, StreamId};
 use crate::trace::{self, Event, Record};

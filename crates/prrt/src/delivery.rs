@@ -1,6 +1,7 @@
 //! Where samples that have arrived go.
 
 use crate::stream::{Delivered, StreamId};
+use crate::trace::Record;
 
 /// Takes the samples of a link. One that has memory for long samples of its own can have their fragments written there as they arrive, so that nothing is copied once
 /// the last is there.
@@ -21,6 +22,12 @@ pub trait Delivery {
 
     /// The sample that was begun last, all of whose bytes were written. Its payload here is empty.
     fn deliver_written(&mut self, _sample: Delivered<'_>) {}
+}
+
+/// Where a receiver's samples go, and where it counts.
+pub(crate) struct Sink<'a> {
+    pub(crate) counters: &'a mut Record,
+    pub(crate) delivery: &'a mut dyn Delivery,
 }
 
 /// Delivers whole samples only.

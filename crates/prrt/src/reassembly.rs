@@ -4,8 +4,8 @@
 //! the next: of long ones the allocator gives it back to the kernel, and each page of new memory costs a page fault.
 
 use crate::config::{LinkConfig, SAMPLE_OVERHEAD_BYTES};
+use crate::delivery::Sink;
 use crate::fragment_set::FragmentSet;
-use crate::receiving::Sink;
 use crate::stream::Origin;
 use crate::wire::Fragment;
 

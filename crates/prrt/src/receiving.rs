@@ -9,18 +9,12 @@ use std::collections::BTreeMap;
 
 use crate::config::LinkConfig;
 use crate::counters::LinkCounters;
-use crate::delivery::Delivery;
+use crate::delivery::Sink;
 use crate::flow_control::Credit;
 use crate::reassembly::{Reassembly, Room};
 use crate::stream::{Delivered, Origin, StreamId};
-use crate::trace::{self, Event, Record};
+use crate::trace::{self, Event};
 use crate::wire::{Blocked, Fragment, Limit, Service};
-
-/// Where things go.
-pub(crate) struct Sink<'a> {
-    pub(crate) counters: &'a mut Record,
-    pub(crate) delivery: &'a mut dyn Delivery,
-}
 
 #[derive(Debug)]
 pub(crate) struct Receiving {

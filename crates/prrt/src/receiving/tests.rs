@@ -4,6 +4,7 @@ mod written;
 
 use crate::SAMPLE_OVERHEAD_BYTES;
 use crate::delivery::Whole;
+use crate::trace::Record;
 use crate::wire::Numbers;
 
 /// A receiving side with what it has delivered: sequence, missed, length.
