@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Role, Transport, Wait};
@@ -41,6 +41,25 @@ const TCP_CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 fn tcp_congestion() -> String {
     std::fs::read_to_string(TCP_CONGESTION).map_or_else(|_| "unknown".into(), |name| name.trim().to_owned())
+}
+
+/// Sets it. A control that this host does not allow to everybody can be set in a namespace only with its routes (ip-route(8), `congctl`).
+fn set_tcp_congestion(name: &str) -> io::Result<()> {
+    match std::fs::write(TCP_CONGESTION, name) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+        other => return other,
+    }
+    let ip = |arguments: &[&str]| {
+        let output = Command::new("ip").args(arguments).output()?;
+        let error = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        if output.status.success() { Ok(output.stdout) } else { Err(io::Error::other(error)) }
+    };
+    let routes = ip(&["-oneline", "route", "show"])?;
+    for route in String::from_utf8_lossy(&routes).lines() {
+        let words: Vec<&str> = route.split_whitespace().collect();
+        ip(&[&["route", "change"], &words[..], &["congctl", name]].concat())?;
+    }
+    Ok(())
 }
 
 fn main() -> ExitCode {
@@ -71,7 +90,7 @@ impl Peer for Zenoh {
         }
         if let Some(name) = open.options.get("tcp_congestion") {
             let what = format!("option.tcp_congestion={name} cannot be set in this network namespace");
-            std::fs::write(TCP_CONGESTION, name).map_err(|e| PeerError::of(&what, e))?;
+            set_tcp_congestion(name).map_err(|e| PeerError::of(&what, e))?;
         }
         let door = match open.link.as_str() {
             "tcp" | "shm" => Door::tcp(&open.bind_address),
@@ -275,7 +294,7 @@ impl Transport for Endpoints {
             ("reliability".into(), option("reliability", "reliable")),
             ("congestion".into(), option("congestion", "block")),
             ("express".into(), option("express", "0")),
-            ("tcp_congestion".into(), tcp_congestion()),
+            ("tcp_congestion".into(), option("tcp_congestion", &tcp_congestion())),
             ("queue_messages".into(), self.open.window.to_string()),
         ]))
     }
