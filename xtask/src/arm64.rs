@@ -28,9 +28,13 @@ pub fn test() -> Result<(), String> {
     );
     // Of the library what needs no minute of simulated networks, and no second node: relays, worlds of servers and full links are left out, and
     // qemu lacks the socket options by which nodes find each other.
+    let tests = format!(
+        "cargo test --quiet -p noctule-shm-ring -p noctule-timebase -p noctule-time-sync -p noctule-prrt -p noctule --lib --target {TARGET}"
+    );
+    shell::run(&format!("{environment} {tests} --no-run"))?;
     shell::run(&format!(
-        "{environment} timeout 900 cargo test --quiet -p noctule-shm-ring -p noctule-timebase -p noctule-time-sync -p noctule-prrt -p noctule \
-         --lib --target {TARGET} -- --skip relay::tests --skip whatever_the_network --skip kernel_queue --skip lock_census --skip driver::copied"
+        "{environment} timeout 900 {tests} -- --skip relay::tests --skip whatever_the_network --skip kernel_queue --skip lock_census \
+         --skip driver::copied"
     ))?;
     c_library(&environment)
 }

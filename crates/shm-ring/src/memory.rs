@@ -134,9 +134,7 @@ mod real {
                 return unsafe { copy_opaque(bytes.as_ptr(), target, bytes.len()) };
             }
             let (words, rest) = bytes.as_chunks::<8>();
-            for (index, word) in words.iter().enumerate() {
-                self.word(offset + index * 8).store(u64::from_ne_bytes(*word), Ordering::Relaxed);
-            }
+            self.store_words(offset, words);
             if !rest.is_empty() {
                 let mut last = [0; 8];
                 last[..rest.len()].copy_from_slice(rest);
@@ -206,15 +204,21 @@ mod real {
         }
 
         /// [`Self::copy_in_part`] by words.
-        pub(crate) fn patch(&self, offset: usize, bytes: &[u8]) {
+        fn patch(&self, offset: usize, bytes: &[u8]) {
             let first = offset.next_multiple_of(8);
             let (before, bytes) = bytes.split_at(bytes.len().min(first - offset));
             self.patch_around(offset, before);
             let (words, behind) = bytes.as_chunks::<8>();
-            for (index, word) in words.iter().enumerate() {
-                self.word(first + index * 8).store(u64::from_ne_bytes(*word), Ordering::Relaxed);
-            }
+            self.store_words(first, words);
             self.patch_around(first + words.len() * 8, behind);
+        }
+
+        /// Whole words, the first at an offset that is a multiple of 8.
+        #[inline]
+        fn store_words(&self, offset: usize, words: &[[u8; 8]]) {
+            for (index, word) in words.iter().enumerate() {
+                self.word(offset + index * 8).store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+            }
         }
 
         /// Words of which a part stays as it is.

@@ -215,28 +215,16 @@ impl Inbound {
         is_inside
     }
 
-    /// It is whole.
-    pub(super) fn take_written(&mut self, sample: &Delivered<'_>, clock: SourceClock, now: Instant<Raw>) {
-        let Some(origin) = self.note(sample, clock, now) else { return };
-        if let Ok(loan) = self.writer.loan(self.begun_bytes) {
-            let wake = loan.commit(origin);
-            self.writer.wake(wake);
-        }
-    }
-
-    /// Puts a sample that has arrived into the ring.
-    pub(super) fn take(&mut self, sample: &Delivered<'_>, clock: SourceClock, now: Instant<Raw>) {
-        let Some(origin) = self.note(sample, clock, now) else { return };
-        // Longer ones were not expected, so the link has not let them through.
-        if let Ok(wake) = self.writer.copy_in(sample.payload, origin) {
-            self.writer.wake(wake);
-        }
-    }
-
-    /// Notes that a sample goes into the ring now, and gives its origin here; `None` if it was there.
-    fn note(&mut self, sample: &Delivered<'_>, clock: SourceClock, now: Instant<Raw>) -> Option<Origin> {
+    /// Puts a sample that has arrived into the ring; if it `is_written`, its bytes are there.
+    pub(super) fn take(
+        &mut self,
+        sample: &Delivered<'_>,
+        is_written: bool,
+        clock: SourceClock,
+        now: Instant<Raw>,
+    ) {
         if sample.place <= self.place {
-            return None;
+            return;
         }
         // With the writer's numbers a reader can change over from one ring to another, and knows what neither held.
         self.writer.skip_numbers(sample.place - self.place - 1);
@@ -246,7 +234,15 @@ impl Inbound {
         if self.has_deadline {
             self.writer.stamp(now.ns());
         }
-        Some(here(sample.origin, clock))
+        let origin = here(sample.origin, clock);
+        let wake = match is_written {
+            true => self.writer.loan(self.begun_bytes).map(|loan| loan.commit(origin)),
+            false => self.writer.copy_in(sample.payload, origin),
+        };
+        // Longer ones were not expected, so the link has not let them through.
+        if let Ok(wake) = wake {
+            self.writer.wake(wake);
+        }
     }
 }
 

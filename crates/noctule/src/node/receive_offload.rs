@@ -204,6 +204,7 @@ mod tests {
         assert!(offload.receive_blocking(&socket, &mut buffer).unwrap().is_some());
         assert!(!offload.wait(&socket, 0).unwrap());
     }
+
     #[test]
     fn what_was_handled_waits_for_the_rest_of_what_was_joined_but_not_long_and_not_for_a_whole_batch() {
         let (from, socket, to) = pair();

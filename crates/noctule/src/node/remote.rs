@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId, Qos, Reliability};
 use noctule_prrt::{
-    Arrival, Bound, Class, Ecn, FeasibilityChange, Link, LinkConfig, LinkCounters, Local as LinkClock, Order,
-    Origin as LinkOrigin, Outgoing, ReceivedCounters, SentCounters, StreamId,
+    Arrival, Bound, Class, Delivery as _, Ecn, FeasibilityChange, Link, LinkConfig, LinkCounters,
+    Local as LinkClock, Order, Origin as LinkOrigin, Outgoing, ReceivedCounters, SentCounters, StreamId,
     group::{Datagram as GroupDatagram, GroupReceiver},
 };
 use noctule_shm_ring::{Memory, Origin, StartAt};
@@ -437,13 +437,10 @@ impl Remote {
             peer_ns,
             ecn: Ecn::NotCapable,
         };
-        let Remote { link, inbound, .. } = self;
+        let mut rings = Rings { inbound: &mut self.inbound, clock, now, granted: None };
+        let link = &mut self.link;
         receiver.handle_datagram(datagram, length_bytes, arrival, &mut |fragment, is_repaired| {
-            link.handle_fragment(fragment, is_repaired, arrival, &mut |sample| {
-                if let Some(inbound) = inbound.get_mut(&EndpointId(sample.writer.0)) {
-                    inbound.take(&sample, clock, now);
-                }
-            });
+            link.handle_fragment(fragment, is_repaired, arrival, &mut |sample| rings.deliver(sample));
         });
     }
 
@@ -462,12 +459,8 @@ impl Remote {
     /// Time has passed: samples that waited for one that will not come go to their readers.
     pub(super) fn handle_timeout(&mut self, now: Instant<Raw>, local: Instant<Local>) {
         let (clock, _) = self.source_clock(local);
-        let inbound = &mut self.inbound;
-        self.link.handle_timeout(link_clock(now), &mut |sample| {
-            if let Some(inbound) = inbound.get_mut(&EndpointId(sample.writer.0)) {
-                inbound.take(&sample, clock, now);
-            }
-        });
+        let mut rings = Rings { inbound: &mut self.inbound, clock, now, granted: None };
+        self.link.handle_timeout(link_clock(now), &mut |sample| rings.deliver(sample));
         self.drain_trace();
     }
 

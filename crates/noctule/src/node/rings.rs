@@ -25,11 +25,7 @@ impl Rings<'_> {
     fn take(&mut self, sample: &Delivered<'_>, is_written: bool) {
         let writer = EndpointId(sample.writer.0);
         let Some(inbound) = self.inbound.get_mut(&writer) else { return };
-        if is_written {
-            inbound.take_written(sample, self.clock, self.now);
-        } else {
-            inbound.take(sample, self.clock, self.now);
-        }
+        inbound.take(sample, is_written, self.clock, self.now);
         self.granted = inbound.is_to_grant().then_some(writer);
     }
 }
